@@ -1,0 +1,1 @@
+"""pz_dagster: a pz project as Dagster assets and asset checks."""

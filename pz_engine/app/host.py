@@ -1,0 +1,123 @@
+"""The interface that hosts use: what the command line, Dagster and tests have in common.
+
+`run_project` lives in `app/run.py` and `compile_project` in `app/compile.py`; this module holds their values.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pz_engine.base.cancellation import CancelToken
+from pz_engine.base.clock import Clock, SystemClock
+from pz_engine.errors.diagnostics import Diagnostic
+from pz_engine.events.types import RunEvent
+from pz_engine.model.run import NodeResult, RunStatus
+from pz_engine.state.store import KeyedStore
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a run was asked for; at most one of the fields is set, none means a bare call."""
+
+    names: tuple[str, ...] = ()
+    """Exact node names; each stands for itself, its ancestors and its descendants."""
+
+    expression: str | None = None
+    """A `--select` expression."""
+
+    everything: bool = False
+    node_ids: frozenset[str] | None = None
+    """Exactly these nodes; hosts select this way."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOverrides:
+    """Engine settings in place of the project's."""
+
+    threads: int | None = None
+    memory_limit: str | None = None
+    duckdb_threads: int | None = None
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run."""
+
+    project_dir: Path
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Laid over the process environment for `${NAME}` and `env()` of this run only."""
+
+    mode: Literal["run", "test"] = "run"
+    selection: Selection = Selection()
+    fail_fast: bool = False
+    full_refresh: bool = False
+    check_lock: bool = True
+    overrides: EngineOverrides = EngineOverrides()
+    gate_checks: bool = False
+    """A failed check skips every consumer of its pipeline."""
+
+    wrap_state_store: Callable[[KeyedStore[Any]], KeyedStore[Any]] | None = None
+    """Applied to each scope's store when it is built."""
+
+    host: Mapping[str, Any] | None = None
+    """Written as `host.json` in the run directory and never read by the engine; no secrets."""
+
+    on_run_id: Callable[[str], None] | None = None
+    """Called with the run id before anything after it can fail."""
+
+    event_sink: Callable[[RunEvent], None] | None = None
+    """Receives every event, in order, on the bus's thread."""
+
+    note_sink: Callable[[str], None] | None = None
+    warning_sink: Callable[[Diagnostic], None] | None = None
+    """Receives compile warnings before the run starts."""
+
+    cancel: CancelToken = field(default_factory=CancelToken)
+    install_signal_handlers: bool = False
+    clock: Clock = field(default_factory=SystemClock)
+    random: random.Random = field(default_factory=random.Random)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """A finished run; returned after state has advanced and every handle is closed."""
+
+    run_id: str
+    status: RunStatus
+    exit_code: int
+    results: tuple[NodeResult, ...]
+    """Completion order; statistics are in `NodeResult.stats`."""
+
+    notes: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+    problem: Diagnostic | None = None
+    """Why the run ended fatally, when it did."""
+
+    results_path: str | None = None
+    """Project-relative path of `run_results.json`."""
+
+    journal_path: str | None = None
+    """Project-relative path of the journal."""
+
+    watermarks_held: Mapping[str, str] = field(default_factory=dict)
+    """Keys whose candidate was not stored, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A past run, as `list_runs` gives it."""
+
+    run_id: str
+    status: RunStatus
+    host: Mapping[str, Any] | None = None
+
+
+def overlay_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """Snapshot the process environment with `env` laid over it."""
+    return {**os.environ, **env}

@@ -1,0 +1,1 @@
+"""Small general modules that know no pz noun."""

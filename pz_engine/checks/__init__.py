@@ -1,0 +1,1 @@
+"""SQL of the six check types."""

@@ -1,0 +1,1 @@
+"""One module per verb, loaded by name."""

@@ -1,0 +1,1 @@
+"""Project files to a compiled graph; no data, no network."""

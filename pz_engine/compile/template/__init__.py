@@ -1,0 +1,1 @@
+"""Pipeline templates on Jinja2."""

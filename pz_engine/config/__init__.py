@@ -1,0 +1,1 @@
+"""Project files on disk to the frozen model (validation tier 1)."""

@@ -1,0 +1,365 @@
+"""The connector contract: protocols, specs and fragments.
+
+A connector never retries, never sleeps for backoff, never reads the environment, never logs configuration or rows,
+and never imports DuckDB: it returns SQL text that the engine runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from pz_engine.base.cancellation import CancelToken
+from pz_engine.connectors.capabilities import Capability
+from pz_engine.model.policies import OnDelete, SchemaPolicy, Strategy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PROTOCOL_MAJOR = 1
+"""Version of this contract; a connector built for another major is refused (`PZ0306`)."""
+
+SOURCE_PLACEHOLDER = "{{source}}"
+"""Stands for the staged relation in the statements of a `NativeCopy`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorInfo:
+    """Who a connector is."""
+
+    name: str
+    version: str
+    package: str = "pz-dagster"
+    protocol_major: int = PROTOCOL_MAJOR
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionUse:
+    """A connection with everything a project does with it, for offline validation."""
+
+    connection: str
+    config: Mapping[str, Any]
+    reads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Read options per entity, `columns` merged in."""
+
+    writes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Write options per entity."""
+
+    @property
+    def base_dir(self) -> Path:
+        """Folder that relative paths resolve against."""
+        return Path(str(self.config.get("base_dir", ".")))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One result of a connector's own validation."""
+
+    message: str
+    code: str = "PZ0301"
+    entity: str | None = None
+    is_write: bool = False
+    hint: str | None = None
+    is_warning: bool = False
+    """Reported as `PZ0364`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """Outcome of an online probe; a failure's message starts with `transient:` or `permanent:`."""
+
+    ok: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpec:
+    """One read of one entity."""
+
+    connection: str
+    entity: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The connector's read options; the contract is under `columns` (column to type, in order)."""
+
+    cursor: str | None = None
+    """Cursor column, set on every spec of an incremental entity, first run and probes included."""
+
+    watermark: str | None = None
+    """Canonical lower bound; ignoring it is always legal."""
+
+    lower_inclusive: bool = False
+    null_cursor: bool = False
+    """Rows without a cursor value are wanted beside the bounds."""
+
+    upper_bound: str | None = None
+    """Canonical inclusive upper bound; binding for `BOUNDED_WINDOW` connectors."""
+
+    prior_token: str | None = field(default=None, repr=False)
+    change_capture: bool = False
+    capture_slot: str | None = None
+
+    @property
+    def columns(self) -> Mapping[str, str] | None:
+        """Return the column contract, or None."""
+        declared = self.options.get("columns")
+        return declared or None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteAttempt:
+    """Identity of one universal write attempt."""
+
+    node: str
+    run: str
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSpec:
+    """One write of one entity."""
+
+    connection: str
+    entity: str
+    strategy: Strategy
+    schema_policy: SchemaPolicy = SchemaPolicy.FAIL_ON_CHANGE
+    keys: tuple[str, ...] = ()
+    on_delete: OnDelete | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    attempt: WriteAttempt | None = None
+    max_text_lengths: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHints:
+    """What the readers of an entity need; advisory."""
+
+    columns: tuple[str, ...] | None = None
+    predicate_sql: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """Target size of one record batch."""
+
+    target_bytes: int = 33_554_432
+    max_rows: int = 122_880
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionStep:
+    """Setup: load a DuckDB extension; answered from installed packages, never downloaded unless allowed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecretStep:
+    """Setup: create a temporary secret."""
+
+    name: str
+    sql: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingStep:
+    """Setup: a `set …` statement."""
+
+    sql: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AttachStep:
+    """Setup: attach a database once under a connection-specific alias."""
+
+    alias: str
+    path: str = field(repr=False)
+    options: tuple[str, ...] = ()
+    """Attach options without `read_only`, which the engine adds when nothing in the run writes the connection."""
+
+
+SetupStep = ExtensionStep | SecretStep | SettingStep | AttachStep
+
+
+@dataclass(frozen=True, slots=True)
+class NativeScan:
+    """A source that DuckDB reads itself."""
+
+    fragment: str
+    """Usable after `FROM`; every identifier and literal in it is quoted."""
+
+    mechanism: str
+    """Short label for plan reasons, for example `read_csv`."""
+
+    setup: tuple[SetupStep, ...] = ()
+    bounds_pushed: bool = False
+    """False: the engine wraps the fragment in the bounds."""
+
+    schema_inferred: bool = False
+    sniff_fragment: str | None = None
+    """A `sniff_csv(…)` call for a single inferred csv file."""
+
+    with_columns: Callable[[Mapping[str, str]], str] | None = None
+    """Csv and tsv: the same scan with the given columns (name to DuckDB type, whole header in file order) and nothing
+    inferred. The engine passes VARCHAR for a column it casts and checks itself."""
+
+    header: tuple[str, ...] | None = None
+    """Csv and tsv: column names of the header line, in file order."""
+
+    files: tuple[Path, ...] = ()
+    """Local files the scan reads, in the order of the scan."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    rejects_ragged: bool = False
+    """`ragged: reject`: rows with another number of fields go to a side table."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileMove:
+    """A finished temporary file and its final name."""
+
+    temporary: Path
+    final: Path
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCopy:
+    """A destination that DuckDB writes itself."""
+
+    statements: tuple[str, ...]
+    """Run in order, with `{{source}}` replaced; the last one's row count is the node's."""
+
+    mechanism: str
+    setup: tuple[SetupStep, ...] = ()
+    is_transactional: bool = False
+    """Run all statements in one transaction."""
+
+    target_table: str | None = None
+    """Quoted name of a table whose columns the engine reconciles under the schema policy before the statements."""
+
+    delete_sql: str | None = None
+    """With `{{deletes}}`: applies captured deletes after the statements, in the same transaction."""
+
+    finalizations: tuple[FileMove, ...] = ()
+    location: str | None = None
+    """Where the rows land, for people: a path or a table, never a credential."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """What a commit made visible."""
+
+    rows: int
+    batches: int
+
+
+class Partition(Protocol):
+    """An independently readable part of a source."""
+
+    def read(self, options: BatchOptions, cancel: CancelToken) -> Iterator[pa.RecordBatch]:
+        """Yield record batches; raises `PzConnectorError` or `Cancelled`."""
+
+
+class Source(Protocol):
+    """An opened read side."""
+
+    def get_schema(self, spec: ReadSpec, cancel: CancelToken) -> pa.Schema:
+        """Return exactly the schema that reading yields; may do I/O."""
+
+    def native_scan(self, spec: ReadSpec) -> NativeScan | None:
+        """Return the native fragment, or None; pure except for reading a local file's header."""
+
+    def plan_read(self, spec: ReadSpec, hints: ReadHints, cancel: CancelToken) -> Sequence[Partition]:
+        """Return one or more partitions; may do I/O."""
+
+    def close(self) -> None:
+        """Release everything; idempotent."""
+
+
+class WriteSession(Protocol):
+    """One write: open, then committed or aborted, each at most once."""
+
+    location: str | None
+    """Where the rows land, for people."""
+
+    def write_batch(self, batch: pa.RecordBatch, cancel: CancelToken) -> None:
+        """Take a batch; it belongs to the engine again on return."""
+
+    def commit(self, cancel: CancelToken) -> CommitResult:
+        """Make everything visible or nothing, where the destination allows."""
+
+    def abort(self) -> None:
+        """Clean up; must complete."""
+
+    def close(self) -> None:
+        """Release resources; aborts a session that never attempted commit."""
+
+
+class Sink(Protocol):
+    """An opened write side."""
+
+    abort_semantics: str
+    """`discards_all`, `best_effort` or `none`."""
+
+    def native_copy(self, spec: WriteSpec) -> NativeCopy | None:
+        """Return the native statements, or None; pure."""
+
+    def begin_write(self, spec: WriteSpec, schema: pa.Schema, cancel: CancelToken) -> WriteSession:
+        """Start a write; may do I/O."""
+
+    def close(self) -> None:
+        """Release everything; idempotent."""
+
+
+class Connector(Protocol):
+    """What every connector is, independent of any connection."""
+
+    info: ConnectorInfo
+    capabilities: Capability
+    connection_schema: Mapping[str, Any]
+    read_schema: Mapping[str, Any]
+    write_schema: Mapping[str, Any]
+
+    def validate(self, use: ConnectionUse) -> list[Finding]:
+        """Apply cross-field rules offline; never raises, never touches the network."""
+
+    def check_connection(self, config: Mapping[str, Any], cancel: CancelToken) -> ProbeResult:
+        """Probe online, within 30 seconds."""
+
+
+@runtime_checkable
+class SourceConnector(Connector, Protocol):
+    """A connector that reads."""
+
+    native_only_reads: bool
+
+    def open_source(self, config: Mapping[str, Any]) -> Source:
+        """Open the read side; cheap, no network."""
+
+
+@runtime_checkable
+class SinkConnector(Connector, Protocol):
+    """A connector that writes."""
+
+    native_only_writes: bool
+
+    def open_sink(self, config: Mapping[str, Any]) -> Sink:
+        """Open the write side; cheap, no network."""
+
+
+@runtime_checkable
+class NaturalReadShape(Protocol):
+    """A source whose natural read may be a change feed."""
+
+    def natural_read_shape(self, spec: ReadSpec) -> str:
+        """Return `full` or `feed`, from static options only."""
+
+
+@runtime_checkable
+class NoticeEmitter(Protocol):
+    """A source or sink that has something to say about its connection."""
+
+    def use_notices(self, callback: Callable[[str, str], None]) -> None:
+        """Take a callback `(level, text)`; called once, right after open."""

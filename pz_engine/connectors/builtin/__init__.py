@@ -1,0 +1,1 @@
+"""Connectors that ship with pz; none imports another."""

@@ -1,0 +1,1 @@
+"""Everything that talks to DuckDB; the only package that imports it."""

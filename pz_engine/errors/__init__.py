@@ -1,0 +1,1 @@
+"""Problems as values, and the exceptions that carry them."""

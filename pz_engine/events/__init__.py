@@ -1,0 +1,1 @@
+"""Run events: the contract between a run and everything that watches it."""

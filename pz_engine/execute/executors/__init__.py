@@ -1,0 +1,1 @@
+"""One executor per kind of node; none imports another."""

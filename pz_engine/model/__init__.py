@@ -1,0 +1,1 @@
+"""Frozen values of a pz project; no I/O."""

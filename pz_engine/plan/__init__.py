@@ -1,0 +1,1 @@
+"""Which data path each node takes, and why."""

@@ -1,0 +1,1 @@
+"""State in files below .pz."""

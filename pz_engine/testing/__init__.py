@@ -1,0 +1,1 @@
+"""Test kit for connector authors and hosts; nothing imports it."""

@@ -1,0 +1,1 @@
+"""Validation tiers 3 to 5 and their driver."""
