@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, runtime_checkable
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.connectors.capabilities import Capability
@@ -198,7 +198,7 @@ class NativeScan:
 
     schema_inferred: bool = False
     sniff_fragment: str | None = None
-    """A `sniff_csv(…)` call for a single inferred csv file."""
+    """A `sniff_csv(…)` call for a single inferred csv file; None when the engine infers the types itself."""
 
     with_columns: Callable[[Mapping[str, str]], str] | None = None
     """Csv and tsv: the same scan with the given columns (name to DuckDB type, whole header in file order) and nothing
@@ -210,10 +210,32 @@ class NativeScan:
     files: tuple[Path, ...] = ()
     """Local files the scan reads, in the order of the scan."""
 
+    table: str | None = None
+    """The one table the scan reads, as a statement's profile spells it (`database.schema.table`)."""
+
     delimiter: str = ","
     encoding: str = "utf-8"
     rejects_ragged: bool = False
     """`ragged: reject`: rows with another number of fields go to a side table."""
+
+    relaxed_with_columns: Callable[[Mapping[str, str]], str] | None = None
+    """Csv and tsv: `with_columns` for files with several kinds of line end. DuckDB then cuts surplus fields silently,
+    so the engine uses it only after it counted the fields itself."""
+
+    partition_columns: tuple[str, ...] = ()
+    """Text columns that come from `key=value` folders, in addition to the file's own."""
+
+    text_format: str | None = None
+    """`csv`, `ndjson` or `json` when values are text that the engine casts and checks; None for typed scans."""
+
+    open_text: Callable[[Path], TextIO] | None = None
+    """Opens one of `files` as text, decompressed, undecodable bytes kept as surrogates; used to find a bad line."""
+
+    pads_ragged: bool = False
+    """`ragged: pad`: missing fields are NULL and `header` holds names for the surplus ones."""
+
+    nothing_to_read: str | None = None
+    """Why the scan cannot run: the path or pattern that matched nothing. Planning ignores it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +257,9 @@ class NativeCopy:
     setup: tuple[SetupStep, ...] = ()
     is_transactional: bool = False
     """Run all statements in one transaction."""
+
+    decimal_hugeint: bool = False
+    """The format would write HUGEINT as DOUBLE: cast such columns to DECIMAL(38,0) first."""
 
     target_table: str | None = None
     """Quoted name of a table whose columns the engine reconciles under the schema policy before the statements."""

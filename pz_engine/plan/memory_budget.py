@@ -1,6 +1,6 @@
 """The memory a run may take, from settings alone.
 
-`total = DuckDB's limit + engine threads × 6 × batch bytes + a fixed overhead`; six is four queued batches, one being
+`total = DuckDB's limit + engine threads x 6 x batch bytes + a fixed overhead`; six is four queued batches, one being
 produced and one being consumed.
 """
 

@@ -1,0 +1,68 @@
+"""What every executor of one run shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from pz_engine.base.cancellation import CancelToken
+from pz_engine.base.clock import Clock
+from pz_engine.compile.dag import CompiledProject, Node
+from pz_engine.duck.session import DuckCursor, DuckSession
+from pz_engine.events.publisher import Publisher
+from pz_engine.execute.outcome import WarningSlot
+from pz_engine.execute.setup_ledger import SetupLedger
+from pz_engine.model.project import EngineSettings
+from pz_engine.plan.strategies import ExecutionPlan
+from pz_engine.state.store import WatermarkEntry
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """One run's shared objects."""
+
+    run_id: str
+    started_at: datetime
+    compiled: CompiledProject
+    plan: ExecutionPlan
+    engine: EngineSettings
+    session: DuckSession
+    publisher: Publisher
+    note: Callable[[str], None]
+    clock: Clock
+    setup: SetupLedger
+    run_dir: Path
+    full_refresh: bool = False
+    stored_watermarks: Mapping[str, WatermarkEntry] = field(default_factory=dict)
+    """Entries observed before dispatch, full refresh included."""
+
+    written_connections: frozenset[str] = frozenset()
+    """Connections that some node of the effective set writes."""
+
+    def stored(self, key: str) -> WatermarkEntry | None:
+        """Return the entry this run reads from; none under a full refresh."""
+        return None if self.full_refresh else self.stored_watermarks.get(key)
+
+    def location_of(self, path: Path) -> str:
+        """Return a path as people see it: relative to the project when inside it."""
+        resolved = path if path.is_absolute() else self.compiled.project_dir / path
+        try:
+            return resolved.relative_to(self.compiled.project_dir).as_posix()
+        except ValueError:
+            return str(resolved)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try of one node or group."""
+
+    context: RunContext
+    node: Node
+    ordinal: int
+    """Counts from 1."""
+
+    cancel: CancelToken
+    cursor: DuckCursor
+    warnings: WarningSlot

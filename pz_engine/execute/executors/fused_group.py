@@ -1,0 +1,171 @@
+"""Runs a sink or staged pipeline together with the fused relations that feed it, as one statement.
+
+Fused relations become views, so the one statement streams from native scan to native copy; counts come from that
+statement's profile, and a count nobody took is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pz_engine.base.cancellation import Cancelled
+from pz_engine.compile.dag import Node, PipelineNode, SinkWriteNode, SourceLoadNode
+from pz_engine.connectors.api import NativeCopy
+from pz_engine.duck.cast_diagnosis import csv_shape_error, locate
+from pz_engine.duck.checked_scan import cast_failure
+from pz_engine.duck.quoting import staging_relation
+from pz_engine.duck.scan_counts import ScanCount, collect, enable
+from pz_engine.duck.statement_error import DuckStatementError
+from pz_engine.execute.bounds import Bounds
+from pz_engine.execute.context import Attempt
+from pz_engine.execute.gates.merge_keys import guard_merge_keys
+from pz_engine.execute.native_read import PreparedScan, explain_scan_failure, prepare_scan
+from pz_engine.execute.native_write import committed_files, prepare_copy, run_copy
+from pz_engine.execute.outcome import Execution, MemberFailure
+from pz_engine.execute.pipeline_sql import pipeline_query
+from pz_engine.model.policies import Strategy
+
+
+@dataclass(slots=True)
+class _Group:
+    """Working state of one attempt."""
+
+    scans: dict[str, PreparedScan] = field(default_factory=dict)
+    counts: tuple[ScanCount, ...] = ()
+
+
+def run_group(attempt: Attempt, members: Sequence[Node], root: Node) -> dict[str, Execution]:
+    """Run one attempt of a whole group.
+
+    Args:
+        attempt: the attempt; its node is the root.
+        members: every node of the group in topological order, the root last.
+        root: the sink or staged pipeline whose statement this is.
+
+    Raises:
+        MemberFailure: the group failed; names the member the failure belongs to.
+        Cancelled: the group was cancelled.
+    """
+    group = _Group()
+    for member in members:
+        if member.id != root.id:
+            _define_view(attempt, group, member)
+    enable(attempt.cursor)
+    rows, copy = _run_root(attempt, group, root)
+    return {member.id: _execution(attempt, group, member, root, rows, copy) for member in members}
+
+
+def _define_view(attempt: Attempt, group: _Group, member: Node) -> None:
+    context, cursor, relation = attempt.context, attempt.cursor, staging_relation(member.name)
+    try:
+        if isinstance(member, SourceLoadNode):
+            prepared = prepare_scan(context, cursor, member, Bounds())
+            group.scans[member.id] = prepared
+            try:
+                cursor.execute(f"create or replace view {relation} as {prepared.query}")
+            except DuckStatementError as error:
+                raise explain_scan_failure(context, cursor, member, prepared, error) from None
+        elif isinstance(member, PipelineNode):
+            query = pipeline_query(context, cursor, member)
+            cursor.execute(f"create or replace view {relation} as (\n{query}\n)")
+    except Cancelled:
+        raise
+    except Exception as error:
+        raise MemberFailure(member.id, error) from None
+
+
+def _run_root(attempt: Attempt, group: _Group, root: Node) -> tuple[int, NativeCopy | None]:
+    context, cursor = attempt.context, attempt.cursor
+
+    def count_scans() -> None:
+        group.counts = collect(cursor)
+
+    try:
+        if isinstance(root, SinkWriteNode):
+            guard_merge_keys(attempt, root, staging_relation(root.pipeline))
+            copy = prepare_copy(context, cursor, root)
+            return run_copy(cursor, root, copy, after_statement=count_scans), copy
+        if not isinstance(root, PipelineNode):
+            raise TypeError(root.name)
+        query = pipeline_query(context, cursor, root)
+        rows = cursor.changed_rows(f"create or replace table {staging_relation(root.name)} as (\n{query}\n)")
+        count_scans()
+    except Cancelled:
+        raise
+    except DuckStatementError as error:
+        raise _attribute(attempt, group, root, error) from None
+    except Exception as error:
+        raise MemberFailure(root.id, error) from None
+    return rows, None
+
+
+def _attribute(attempt: Attempt, group: _Group, root: Node, error: DuckStatementError) -> MemberFailure:
+    """Find the member a failed statement's error belongs to; the root when nothing tells."""
+    context, cursor = attempt.context, attempt.cursor
+    graph = context.compiled.graph
+    misfit, shape = cast_failure(error), csv_shape_error(error)
+    for node_id, prepared in group.scans.items():
+        node = graph.by_id[node_id]
+        if not isinstance(node, SourceLoadNode):
+            continue
+        files = {str(file) for file in prepared.scan.files}
+        is_culprit = (
+            (misfit is not None and locate(cursor, prepared.scan, misfit.column, misfit.type) is not None)
+            or (shape is not None and str(shape.file) in files)
+            or (misfit is None and shape is None and any(file in error.raw for file in files))
+        )
+        if is_culprit:
+            return MemberFailure(node_id, explain_scan_failure(context, cursor, node, prepared, error))
+    pipelines = [node_id for node_id in _fused_pipelines(attempt, root)]
+    is_sql_error = error.kind in (
+        "ConversionException",
+        "OutOfRangeException",
+        "InvalidInputException",
+        "BinderException",
+    )
+    if is_sql_error and len(pipelines) == 1:
+        return MemberFailure(pipelines[0], error)
+    return MemberFailure(root.id, error)
+
+
+def _fused_pipelines(attempt: Attempt, root: Node) -> list[str]:
+    plan, graph = attempt.context.plan, attempt.context.compiled.graph
+    found = [node_id for node_id, consumer in plan.fused_into.items() if isinstance(graph.by_id[node_id], PipelineNode)]
+    reach = graph.ancestors([root.id])
+    return [node_id for node_id in found if node_id in reach] + ([root.id] if isinstance(root, PipelineNode) else [])
+
+
+def _execution(
+    attempt: Attempt, group: _Group, member: Node, root: Node, rows: int, copy: NativeCopy | None
+) -> Execution:
+    columns = None
+    if isinstance(member, SinkWriteNode):
+        columns = attempt.cursor.describe(f"select * from {staging_relation(member.pipeline)}")
+        return Execution(
+            rows=rows,
+            columns=columns,
+            row_count=rows if member.strategy is Strategy.REPLACE else None,
+            location=copy.location if copy is not None else None,
+            bytes=sum(committed_files(copy)) if copy is not None and copy.finalizations else None,
+        )
+    columns = attempt.cursor.describe(f"select * from {staging_relation(member.name)}")
+    if isinstance(member, SourceLoadNode):
+        return Execution(rows=_delivered(group, member), columns=columns)
+    if member.id == root.id:
+        return Execution(rows=rows, columns=columns, row_count=rows)
+    is_written = attempt.context.plan.fused_into.get(member.id) == root.id and isinstance(root, SinkWriteNode)
+    counted = rows if is_written and root.depends_on == (member.id,) else None
+    return Execution(rows=counted, columns=columns, row_count=counted)
+
+
+def _delivered(group: _Group, node: SourceLoadNode) -> int:
+    """Return what a fused source's scan delivered; the largest of several scans, 0 when the optimizer needed none."""
+    scan = group.scans[node.id].scan
+    files = {str(file) for file in scan.files}
+    matching = [
+        count.rows
+        for count in group.counts
+        if (files and set(count.files) == files) or (not files and scan.table is not None and count.table == scan.table)
+    ]
+    return max(matching, default=0)

@@ -1,0 +1,155 @@
+"""Writes one staged relation to its destination, natively or through Arrow batches."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from pz_engine.base.cancellation import Cancelled
+from pz_engine.base.fault_points import fault_point
+from pz_engine.compile.dag import SinkWriteNode
+from pz_engine.connectors.api import SinkConnector, WriteAttempt, WriteSession
+from pz_engine.duck.egress import stream_batches, write_schema
+from pz_engine.duck.quoting import staging_relation
+from pz_engine.errors.exceptions import PzConnectorError
+from pz_engine.events.types import NodeProgress
+from pz_engine.execute.context import Attempt
+from pz_engine.execute.gates.merge_keys import guard_merge_keys
+from pz_engine.execute.native_write import committed_files, prepare_copy, run_copy
+from pz_engine.execute.outcome import Execution, WriteFailure
+from pz_engine.model.policies import Strategy
+from pz_engine.model.run import ChannelTimings, DeliveryReport, ExecutionStrategy
+from pz_engine.plan.specs import connector_config, connector_of, write_spec
+
+_PROGRESS_EVERY = 10
+_DISCARDS_ALL = "discards_all"
+
+
+def write_sink(attempt: Attempt, node: SinkWriteNode) -> Execution:
+    """Run one attempt.
+
+    Raises:
+        NodeFailure: a guard refused before anything was touched.
+        PzConnectorError: the connector failed.
+        WriteFailure: a universal write failed; says what may be visible.
+        DuckStatementError: a statement failed.
+        Cancelled: the node was cancelled.
+    """
+    guard_merge_keys(attempt, node, staging_relation(node.pipeline))
+    if attempt.context.plan.by_id[node.id].strategy is ExecutionStrategy.NATIVE_COPY:
+        return _copy(attempt, node)
+    return _stream(attempt, node)
+
+
+def _copy(attempt: Attempt, node: SinkWriteNode) -> Execution:
+    context, cursor = attempt.context, attempt.cursor
+    copy = prepare_copy(context, cursor, node)
+    rows = run_copy(cursor, node, copy)
+    return Execution(
+        rows=rows,
+        columns=cursor.describe(f"select * from {staging_relation(node.pipeline)}"),
+        row_count=rows if node.strategy is Strategy.REPLACE else None,
+        location=copy.location,
+        bytes=sum(committed_files(copy)) if copy.finalizations else None,
+    )
+
+
+@dataclass(slots=True)
+class _Stream:
+    """Counters of one universal write."""
+
+    rows: int = 0
+    bytes: int = 0
+    batches: int = 0
+    in_flight: int = 0
+    producer_stall: float = 0.0
+    consumer_stall: float = 0.0
+
+    @property
+    def timings(self) -> ChannelTimings:
+        return ChannelTimings(int(self.producer_stall * 1000), int(self.consumer_stall * 1000))
+
+
+def _stream(attempt: Attempt, node: SinkWriteNode) -> Execution:
+    context, cursor = attempt.context, attempt.cursor
+    connector = connector_of(context.compiled, node.connection)
+    if not isinstance(connector, SinkConnector):
+        raise PzConnectorError(f"connector '{connector.info.name}' cannot write", is_transient=False)
+    relation = staging_relation(node.pipeline)
+    expected = cursor.count(relation)
+    columns = cursor.describe(f"select * from {relation}")
+    schema = write_schema(cursor, relation)
+    sink = connector.open_sink(connector_config(context.compiled, node.connection))
+    counters = _Stream()
+    try:
+        spec = write_spec(node, WriteAttempt(node.id, context.run_id, attempt.ordinal))
+        session = sink.begin_write(spec, schema, attempt.cancel)
+        try:
+            _drain(attempt, node, session, relation, schema, counters)
+            if counters.rows != expected:
+                raise PzConnectorError(
+                    f"output '{node.name}': {counters.rows} of {expected} staged rows were drained", is_transient=False
+                )
+            attempt.cancel.raise_if_set()
+        except BaseException as error:
+            session.abort()
+            session.close()
+            if isinstance(error, Cancelled) or not isinstance(error, Exception):
+                raise
+            raise WriteFailure(error, _delivery(sink.abort_semantics, counters), counters.timings) from None
+        try:
+            fault_point("before_sink_commit")
+            committed = session.commit(attempt.cancel)
+            fault_point("after_sink_commit")
+        except Exception as error:
+            raise WriteFailure(error, _delivery(sink.abort_semantics, counters), counters.timings) from None
+        finally:
+            session.close()
+    finally:
+        sink.close()
+    return Execution(
+        rows=committed.rows,
+        columns=columns,
+        row_count=committed.rows if node.strategy is Strategy.REPLACE else None,
+        timings=counters.timings,
+        location=session.location,
+        bytes=counters.bytes,
+    )
+
+
+def _drain(
+    attempt: Attempt, node: SinkWriteNode, session: WriteSession, relation: str, schema: Any, counters: _Stream
+) -> None:
+    context = attempt.context
+    batches = iter(stream_batches(attempt.cursor, relation, schema, batch_bytes=context.engine.batch_bytes))
+    while True:
+        attempt.cancel.raise_if_set()
+        waiting = time.monotonic()
+        batch = next(batches, None)
+        pulled = time.monotonic()
+        counters.producer_stall += pulled - waiting
+        if batch is None:
+            return
+        counters.in_flight = batch.num_rows
+        session.write_batch(batch, attempt.cancel)
+        counters.consumer_stall += time.monotonic() - pulled
+        counters.rows, counters.in_flight = counters.rows + batch.num_rows, 0
+        counters.bytes += batch.nbytes
+        counters.batches += 1
+        if counters.batches % _PROGRESS_EVERY == 0:
+            context.publisher.emit(
+                NodeProgress,
+                node_id=node.id,
+                node_name=node.name,
+                rows=counters.rows,
+                bytes=counters.bytes,
+                batches=counters.batches,
+            )
+
+
+def _delivery(semantics: str, counters: _Stream) -> DeliveryReport | None:
+    """Say what may be visible: an upper bound that includes the batch in flight."""
+    if semantics == _DISCARDS_ALL:
+        return None
+    return DeliveryReport(semantics, counters.rows + counters.in_flight, 0)

@@ -1,0 +1,129 @@
+"""Lands one entity as a staged table, natively or through Arrow batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pz_engine.compile.dag import SourceLoadNode
+from pz_engine.connectors.api import BatchOptions, SourceConnector
+from pz_engine.duck.ingest import create_landing_table, insert_batch
+from pz_engine.duck.quoting import quote_identifier, staging_relation
+from pz_engine.duck.statement_error import DuckStatementError
+from pz_engine.errors.exceptions import PzConnectorError
+from pz_engine.events.types import NodeProgress
+from pz_engine.execute.bounds import Bounds, plan_bounds
+from pz_engine.execute.capture import capture_candidate, note_null_cursors
+from pz_engine.execute.channel import Channel
+from pz_engine.execute.context import Attempt
+from pz_engine.execute.gates.inference import lint_inferred_columns
+from pz_engine.execute.native_read import explain_scan_failure, is_misfit, prepare_scan
+from pz_engine.execute.outcome import Execution
+from pz_engine.model.run import ExecutionStrategy
+from pz_engine.plan.specs import connector_config, connector_of, read_hints, read_spec
+
+_PROGRESS_EVERY = 10
+
+
+def load_source(attempt: Attempt, node: SourceLoadNode) -> Execution:
+    """Run one attempt.
+
+    Raises:
+        NodeFailure: a failure with its own code.
+        PzConnectorError: the connector failed.
+        DuckStatementError: a statement failed.
+        Cancelled: the node was cancelled; nothing is left in staging.
+    """
+    context, cursor = attempt.context, attempt.cursor
+    relation = staging_relation(node.name)
+    bounds = plan_bounds(context, cursor, node)
+    strategy = context.plan.by_id[node.id].strategy
+    if strategy is ExecutionStrategy.NATIVE_SCAN:
+        execution = _land_natively(attempt, node, relation, bounds)
+    else:
+        execution = _land_batches(attempt, node, relation, bounds)
+    columns = cursor.describe(f"select * from {relation}")
+    candidate = capture_candidate(cursor, node, relation, columns, bounds)
+    note_null_cursors(cursor, node, relation, context.note)
+    if bounds.is_caught_up:
+        context.note(f"{node.key} is caught up: the watermark {bounds.lower} has reached until")
+    return replace(
+        execution,
+        columns=columns,
+        row_count=execution.rows,
+        watermark=candidate,
+        watermark_from=bounds.stored_value,
+        caught_up=bounds.reaches_stop,
+    )
+
+
+def _land_natively(attempt: Attempt, node: SourceLoadNode, relation: str, bounds: Bounds) -> Execution:
+    context, cursor = attempt.context, attempt.cursor
+    prepared = prepare_scan(context, cursor, node, bounds)
+    try:
+        cursor.execute(f"create or replace table {relation} as {prepared.query}")
+    except DuckStatementError as error:
+        if not (prepared.was_inferred and is_misfit(error)):
+            raise explain_scan_failure(context, cursor, node, prepared, error) from None
+        context.note(
+            f"{node.key}: a value did not fit the types of the file's first rows; types were taken from the whole file"
+        )
+        prepared = prepare_scan(context, cursor, node, bounds, whole_file=True)
+        try:
+            cursor.execute(f"create or replace table {relation} as {prepared.query}")
+        except DuckStatementError as second:
+            raise explain_scan_failure(context, cursor, node, prepared, second) from None
+    if prepared.scan.schema_inferred and node.columns is None:
+        lint_inferred_columns(attempt, node, relation, prepared.scan.sniff_fragment)
+    return Execution(rows=cursor.count(relation))
+
+
+def _land_batches(attempt: Attempt, node: SourceLoadNode, relation: str, bounds: Bounds) -> Execution:
+    context, cursor = attempt.context, attempt.cursor
+    connector = connector_of(context.compiled, node.connection)
+    if not isinstance(connector, SourceConnector):
+        raise PzConnectorError(f"connector '{connector.info.name}' cannot read", is_transient=False)
+    source = connector.open_source(connector_config(context.compiled, node.connection))
+    totals = {"rows": 0, "bytes": 0, "batches": 0}
+    try:
+        spec = read_spec(
+            node,
+            watermark=bounds.lower,
+            lower_inclusive=bounds.is_lower_inclusive,
+            upper_bound=bounds.upper,
+            null_cursor=bounds.wants_null_cursor,
+        )
+        schema = source.get_schema(spec, attempt.cancel)
+        cursor.execute(f"drop table if exists {relation}")
+        create_landing_table(cursor, relation, schema, node.columns)
+        partitions = source.plan_read(spec, read_hints(node, connector.capabilities), attempt.cancel)
+        channel = Channel(partitions, BatchOptions(target_bytes=context.engine.batch_bytes), attempt.cancel)
+
+        def consume(batch: object) -> None:
+            totals["rows"] += insert_batch(cursor, relation, batch, schema)
+            totals["bytes"] += int(getattr(batch, "nbytes", 0))
+            totals["batches"] += 1
+            if totals["batches"] % _PROGRESS_EVERY == 0:
+                context.publisher.emit(NodeProgress, node_id=node.id, node_name=node.name, **totals)
+
+        channel.drain(consume)
+        _trim(attempt, node, relation, bounds)
+    except BaseException:
+        _drop(attempt, relation)
+        raise
+    finally:
+        source.close()
+    return Execution(rows=cursor.count(relation), timings=channel.timings, bytes=totals["bytes"])
+
+
+def _trim(attempt: Attempt, node: SourceLoadNode, relation: str, bounds: Bounds) -> None:
+    """Delete what the slice does not contain, whatever the connector made of the bounds."""
+    if bounds.is_bounded and node.incremental is not None:
+        column = quote_identifier(node.incremental.cursor)
+        keep_nulls = "" if bounds.wants_null_cursor else f" or {column} is null"
+        attempt.cursor.execute(f"delete from {relation} where not ({bounds.condition()}){keep_nulls}")
+
+
+def _drop(attempt: Attempt, relation: str) -> None:
+    """Remove the landing table without the token: ingest is all or nothing."""
+    with attempt.context.session.cursor() as cleanup:
+        cleanup.execute(f"drop table if exists {relation}")

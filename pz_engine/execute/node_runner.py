@@ -1,0 +1,249 @@
+"""Runs one unit: attempts, retries, timeouts, and failures turned into results.
+
+Whatever an executor raises becomes a result; nothing escapes into the scheduler.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pz_engine.base.cancellation import Cancelled, CancelToken
+from pz_engine.base.durations import format_duration, milliseconds
+from pz_engine.base.redact import sanitize
+from pz_engine.compile.dag import CheckNode, Node, PipelineNode, SinkWriteNode, SourceLoadNode
+from pz_engine.duck.statement_error import DuckStatementError
+from pz_engine.errors.exceptions import PzConnectorError, PzError, PzExecutionError
+from pz_engine.events.types import NodeStarted, RetryScheduled
+from pz_engine.execute.context import Attempt, RunContext
+from pz_engine.execute.executors.check import run_check
+from pz_engine.execute.executors.fused_group import run_group
+from pz_engine.execute.executors.pipeline import build_pipeline
+from pz_engine.execute.executors.sink_write import write_sink
+from pz_engine.execute.executors.source_load import load_source
+from pz_engine.execute.outcome import (
+    EventDraft,
+    Execution,
+    MemberFailure,
+    NodeFailure,
+    WarningSlot,
+    WriteFailure,
+    in_contract_order,
+)
+from pz_engine.execute.units import Unit
+from pz_engine.model.policies import RetryPolicy
+from pz_engine.model.run import ChannelTimings, DeliveryReport, NodeError, NodeResult, NodeStats, NodeStatus
+from pz_engine.plan.effective_policies import retry_policy_of
+from pz_engine.resilience.backoff import retry_delay
+
+_OUT_OF_MEMORY_ADVICE = "\n\npz: raise engine.duckdb.memory_limit, or lower engine.duckdb.threads"
+_LONG_ROW_ADVICE = "\n\npz: set engine.force_universal: true for files with very long rows"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOutcome:
+    """Results of a unit's members in topological order, and the data warnings to publish before them."""
+
+    results: tuple[NodeResult, ...]
+    warnings: tuple[EventDraft, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why an attempt failed, and whose failure it is."""
+
+    node: Node
+    code: str
+    message: str
+    is_transient: bool
+    rows: int = 0
+    delivery: DeliveryReport | None = None
+    timings: ChannelTimings | None = None
+    retry_after: timedelta | None = None
+
+
+class NodeRunner:
+    """Runs units of one run; called from several worker threads."""
+
+    def __init__(self, context: RunContext, random_source: random.Random) -> None:
+        self._context = context
+        self._random = random_source
+
+    def run(self, unit: Unit, cancel: CancelToken) -> UnitOutcome:
+        """Run a unit to its end; never raises."""
+        context, started = self._context, self._context.clock.monotonic()
+        for member in unit.members:
+            context.publisher.emit(NodeStarted, node_id=member.id, kind=member.kind, node_name=member.name)
+        ordinal, warnings = 0, WarningSlot()
+        while True:
+            ordinal, warnings = ordinal + 1, WarningSlot()
+            try:
+                executions = self._attempt(unit, ordinal, cancel, warnings)
+            except Cancelled:
+                return self._outcome(unit, warnings, lambda node: self._skipped(node, started, ordinal))
+            except Exception as error:
+                failure = self._classify(unit, error)
+            else:
+                done = executions
+                return self._outcome(unit, warnings, lambda node: self._success(node, done[node.id], started, ordinal))
+            policy = retry_policy_of(context.compiled, failure.node)
+            if not failure.is_transient or ordinal >= policy.max_attempts:
+                return self._outcome(unit, warnings, lambda node: self._failed(node, failure, started, ordinal))
+            if not self._wait(failure, ordinal + 1, policy, cancel):
+                return self._outcome(unit, warnings, lambda node: self._skipped(node, started, ordinal))
+
+    def _attempt(self, unit: Unit, ordinal: int, cancel: CancelToken, warnings: WarningSlot) -> dict[str, Execution]:
+        context, limit = self._context, self._context.engine.node_timeout
+        token = CancelToken(cancel)
+        expired = threading.Event()
+        timer: threading.Timer | None = None
+        if limit is not None:
+
+            def expire() -> None:
+                expired.set()
+                token.set()
+
+            timer = threading.Timer(limit.total_seconds(), expire)
+            timer.daemon = True
+            timer.start()
+        try:
+            with context.session.cursor(token) as cursor:
+                attempt = Attempt(context, unit.root, ordinal, token, cursor, warnings)
+                if len(unit.members) > 1:
+                    return run_group(attempt, unit.members, unit.root)
+                return {unit.root.id: _execute(attempt, unit.root)}
+        except Cancelled:
+            if expired.is_set() and not cancel.is_set() and limit is not None:
+                raise NodeFailure(
+                    "PZ0525", f"'{unit.root.name}' did not finish within engine.node_timeout ({format_duration(limit)})"
+                ) from None
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            token.detach()
+
+    def _wait(self, failure: _Failure, attempt: int, policy: RetryPolicy, cancel: CancelToken) -> bool:
+        delay = retry_delay(policy, attempt - 1, self._random.random(), failure.retry_after)
+        self._context.publisher.emit(
+            RetryScheduled,
+            node_id=failure.node.id,
+            node_name=failure.node.name,
+            attempt=attempt,
+            max_attempts=policy.max_attempts,
+            delay_ms=milliseconds(delay),
+            reason=sanitize(failure.message).split("\n", 1)[0],
+        )
+        return not cancel.wait(delay.total_seconds())
+
+    def _classify(self, unit: Unit, error: Exception) -> _Failure:
+        """Turn any exception into a failure with an owner, a code and a safe message."""
+        node: Node = unit.root
+        if isinstance(error, MemberFailure):
+            node = next(member for member in unit.members if member.id == error.node_id)
+            error = error.cause
+        delivery: DeliveryReport | None = None
+        timings: ChannelTimings | None = None
+        if isinstance(error, WriteFailure):
+            delivery, timings, error = error.delivery, error.timings, error.cause
+        if isinstance(error, NodeFailure):
+            return _Failure(node, error.code, error.message, False, error.rows, error.delivery or delivery, timings)
+        if isinstance(error, PzConnectorError):
+            message = f"{error.message}\nnext step: {error.hint}" if error.hint else error.message
+            return _Failure(
+                node, error.code or "PZ0501", message, error.is_transient, 0, delivery, timings, error.retry_after
+            )
+        if isinstance(error, PzExecutionError):
+            return _Failure(node, error.code, error.message, False, 0, delivery, timings)
+        if isinstance(error, DuckStatementError):
+            is_remote = isinstance(node, (SourceLoadNode, SinkWriteNode))
+            return _Failure(
+                node, "PZ0501", _with_advice(error.summary), error.is_transient and is_remote, 0, delivery, timings
+            )
+        message = str(error) if isinstance(error, PzError) else sanitize(f"{type(error).__name__}: {error}")
+        return _Failure(node, "PZ0501", message, False, 0, delivery, timings)
+
+    def _outcome(self, unit: Unit, warnings: WarningSlot, result: Callable[[Node], NodeResult]) -> UnitOutcome:
+        return UnitOutcome(tuple(result(member) for member in unit.members), tuple(in_contract_order(warnings.drafts)))
+
+    def _duration(self, started: float) -> int:
+        return int((self._context.clock.monotonic() - started) * 1000)
+
+    def _stats(self, node: Node, ordinal: int, *, is_transient: bool | None = None) -> NodeStats:
+        entry = self._context.plan.by_id.get(node.id)
+        return NodeStats(
+            strategy=entry.strategy if entry is not None else None,
+            is_fused=entry.fused_into is not None if entry is not None else False,
+            attempts=ordinal,
+            is_transient=is_transient,
+        )
+
+    def _success(self, node: Node, done: Execution, started: float, ordinal: int) -> NodeResult:
+        base = self._stats(node, ordinal)
+        return NodeResult(
+            node.id,
+            node.kind,
+            node.name,
+            NodeStatus.SUCCESS,
+            done.rows,
+            self._duration(started),
+            timings=done.timings,
+            delivery=done.delivery,
+            watermark=done.watermark,
+            caught_up=done.caught_up,
+            rejected=done.rejected,
+            stats=NodeStats(
+                columns=done.columns,
+                row_count=done.row_count,
+                strategy=base.strategy,
+                is_fused=base.is_fused,
+                watermark_from=done.watermark_from,
+                watermark_to=done.watermark.value if done.watermark is not None else None,
+                attempts=ordinal,
+                bytes=done.bytes,
+                location=done.location,
+            ),
+        )
+
+    def _failed(self, node: Node, failure: _Failure, started: float, ordinal: int) -> NodeResult:
+        if node.id != failure.node.id:
+            return self._skipped(node, started, ordinal)
+        return NodeResult(
+            node.id,
+            node.kind,
+            node.name,
+            NodeStatus.FAILED,
+            failure.rows,
+            self._duration(started),
+            error=NodeError(failure.code, failure.message),
+            delivery=failure.delivery,
+            timings=failure.timings,
+            stats=self._stats(node, ordinal, is_transient=failure.is_transient),
+        )
+
+    def _skipped(self, node: Node, started: float, ordinal: int) -> NodeResult:  # noqa: ARG002 - one shape for all ends
+        return NodeResult(node.id, node.kind, node.name, NodeStatus.SKIPPED, 0, 0, stats=self._stats(node, ordinal))
+
+
+def _execute(attempt: Attempt, node: Node) -> Execution:
+    if isinstance(node, SourceLoadNode):
+        return load_source(attempt, node)
+    if isinstance(node, PipelineNode):
+        return build_pipeline(attempt, node)
+    if isinstance(node, CheckNode):
+        return run_check(attempt, node)
+    if isinstance(node, SinkWriteNode):
+        return write_sink(attempt, node)
+    raise TypeError(node)
+
+
+def _with_advice(message: str) -> str:
+    lowered = message.lower()
+    if "out of memory" in lowered:
+        return message + _OUT_OF_MEMORY_ADVICE
+    if "maximum line size" in lowered:
+        return message + _LONG_ROW_ADVICE
+    return message

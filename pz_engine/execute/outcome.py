@@ -1,0 +1,104 @@
+"""What one attempt of a node gives back, and how it fails.
+
+Data warnings are collected as drafts and published by the runner right before the node's end, on failure too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pz_engine.events.types import (
+    AmbiguousDateInferenceDetected,
+    LossyIntegerInferenceDetected,
+    MergeKeyDuplicatesDetected,
+    RunEvent,
+)
+from pz_engine.model.run import ChannelTimings, ColumnType, DeliveryReport, WatermarkCandidate
+
+_WARNING_ORDER: tuple[type[RunEvent], ...] = (
+    LossyIntegerInferenceDetected,
+    AmbiguousDateInferenceDetected,
+    MergeKeyDuplicatesDetected,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventDraft:
+    """An event waiting for its envelope."""
+
+    type: type[RunEvent]
+    fields: Mapping[str, Any]
+
+
+def in_contract_order(drafts: list[EventDraft]) -> list[EventDraft]:
+    """Sort data warnings as the event contract orders them."""
+    return sorted(drafts, key=lambda draft: _WARNING_ORDER.index(draft.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A successful attempt of one node."""
+
+    rows: int | None
+    columns: tuple[ColumnType, ...] | None = None
+    row_count: int | None = None
+    watermark: WatermarkCandidate | None = None
+    watermark_from: str | None = None
+    caught_up: bool | None = None
+    rejected: int | None = None
+    timings: ChannelTimings | None = None
+    delivery: DeliveryReport | None = None
+    location: str | None = None
+    bytes: int | None = None
+
+
+class NodeFailure(Exception):  # noqa: N818 - a node's verdict, named after it
+    """A node failed with a specific code; final, never retried."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        rows: int = 0,
+        delivery: DeliveryReport | None = None,
+        timings: ChannelTimings | None = None,
+    ) -> None:
+        self.code = code
+        self.message = message
+        self.rows = rows
+        self.delivery = delivery
+        self.timings = timings
+        super().__init__(message)
+
+
+class WriteFailure(Exception):  # noqa: N818 - wraps the failure it reports on
+    """A universal write failed; carries what may be visible beside the cause."""
+
+    def __init__(self, cause: Exception, delivery: DeliveryReport | None, timings: ChannelTimings | None) -> None:
+        self.cause = cause
+        self.delivery = delivery
+        self.timings = timings
+        super().__init__(str(cause))
+
+
+class MemberFailure(Exception):  # noqa: N818 - wraps the failure it attributes
+    """A group's statement failed and the failure belongs to one member."""
+
+    def __init__(self, node_id: str, cause: Exception) -> None:
+        self.node_id = node_id
+        self.cause = cause
+        super().__init__(str(cause))
+
+
+@dataclass(slots=True)
+class WarningSlot:
+    """Data warnings of one attempt."""
+
+    drafts: list[EventDraft] = field(default_factory=list)
+
+    def add(self, event_type: type[RunEvent], **fields: Any) -> None:
+        """Record a data warning."""
+        self.drafts.append(EventDraft(event_type, fields))

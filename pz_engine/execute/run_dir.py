@@ -1,0 +1,51 @@
+"""A run's own directory: its lock, staging database, results and the host's record."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pz_engine.base.atomic_files import write_atomically
+from pz_engine.base.file_locks import FileLock
+from pz_engine.base.stable_json import pretty_json
+
+
+class RunDirectory:
+    """`.pz/runs/<run-id>/`, locked for as long as the run lives."""
+
+    def __init__(self, project_dir: Path, run_id: str) -> None:
+        self.path = project_dir / ".pz" / "runs" / run_id
+        self._lock = FileLock(self.path / ".lock")
+
+    @property
+    def staging_database(self) -> Path:
+        """The run's DuckDB file."""
+        return self.path / "staging.duckdb"
+
+    @property
+    def results(self) -> Path:
+        """The run's results."""
+        return self.path / "run_results.json"
+
+    @property
+    def spill(self) -> Path:
+        """Where DuckDB spills; removed when the run ends."""
+        return self.path / "spill"
+
+    def create(self, host: Mapping[str, Any] | None) -> None:
+        """Create the directory, take its lock and write the host's record.
+
+        Raises:
+            OSError: the directory cannot be created or written.
+        """
+        self.path.mkdir(parents=True)
+        self._lock.acquire()
+        if host is not None:
+            write_atomically(self.path / "host.json", pretty_json(dict(host)))
+
+    def release(self) -> None:
+        """Remove the spill directory and drop the lock."""
+        shutil.rmtree(self.spill, ignore_errors=True)
+        self._lock.release()
