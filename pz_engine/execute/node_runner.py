@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -83,17 +82,18 @@ class NodeRunner:
             try:
                 executions = self._attempt(unit, ordinal, cancel, warnings)
             except Cancelled:
-                return self._outcome(unit, warnings, lambda node: self._skipped(node, started, ordinal))
+                return _outcome(warnings, [self._skipped(node, ordinal) for node in unit.members])
             except Exception as error:
                 failure = self._classify(unit, error)
             else:
-                done = executions
-                return self._outcome(unit, warnings, lambda node: self._success(node, done[node.id], started, ordinal))
+                return _outcome(
+                    warnings, [self._success(node, executions[node.id], started, ordinal) for node in unit.members]
+                )
             policy = retry_policy_of(context.compiled, failure.node)
             if not failure.is_transient or ordinal >= policy.max_attempts:
-                return self._outcome(unit, warnings, lambda node: self._failed(node, failure, started, ordinal))
+                return _outcome(warnings, [self._failed(node, failure, started, ordinal) for node in unit.members])
             if not self._wait(failure, ordinal + 1, policy, cancel):
-                return self._outcome(unit, warnings, lambda node: self._skipped(node, started, ordinal))
+                return _outcome(warnings, [self._skipped(node, ordinal) for node in unit.members])
 
     def _attempt(self, unit: Unit, ordinal: int, cancel: CancelToken, warnings: WarningSlot) -> dict[str, Execution]:
         context, limit = self._context, self._context.engine.node_timeout
@@ -166,9 +166,6 @@ class NodeRunner:
         message = str(error) if isinstance(error, PzError) else sanitize(f"{type(error).__name__}: {error}")
         return _Failure(node, "PZ0501", message, False, 0, delivery, timings)
 
-    def _outcome(self, unit: Unit, warnings: WarningSlot, result: Callable[[Node], NodeResult]) -> UnitOutcome:
-        return UnitOutcome(tuple(result(member) for member in unit.members), tuple(in_contract_order(warnings.drafts)))
-
     def _duration(self, started: float) -> int:
         return int((self._context.clock.monotonic() - started) * 1000)
 
@@ -210,7 +207,7 @@ class NodeRunner:
 
     def _failed(self, node: Node, failure: _Failure, started: float, ordinal: int) -> NodeResult:
         if node.id != failure.node.id:
-            return self._skipped(node, started, ordinal)
+            return self._skipped(node, ordinal)
         return NodeResult(
             node.id,
             node.kind,
@@ -224,8 +221,12 @@ class NodeRunner:
             stats=self._stats(node, ordinal, is_transient=failure.is_transient),
         )
 
-    def _skipped(self, node: Node, started: float, ordinal: int) -> NodeResult:  # noqa: ARG002 - one shape for all ends
+    def _skipped(self, node: Node, ordinal: int) -> NodeResult:
         return NodeResult(node.id, node.kind, node.name, NodeStatus.SKIPPED, 0, 0, stats=self._stats(node, ordinal))
+
+
+def _outcome(warnings: WarningSlot, results: list[NodeResult]) -> UnitOutcome:
+    return UnitOutcome(tuple(results), tuple(in_contract_order(warnings.drafts)))
 
 
 def _execute(attempt: Attempt, node: Node) -> Execution:

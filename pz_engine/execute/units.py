@@ -57,7 +57,7 @@ def build_units(graph: Graph, plan: ExecutionPlan, effective: frozenset[str], *,
                 passing.add(node.id)
     roots = [node.id for node in graph.nodes if node.id in effective and group_of[node.id] == node.id]
     units = [
-        Unit(tuple(n for n in graph.nodes if group_of.get(n.id) == root and n.id != root) + (graph.by_id[root],))
+        Unit((*(n for n in graph.nodes if group_of.get(n.id) == root and n.id != root), graph.by_id[root]))
         for root in roots
     ]
     unit_of = {member.id: index for index, unit in enumerate(units) for member in unit.members}

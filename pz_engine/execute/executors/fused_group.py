@@ -117,7 +117,7 @@ def _attribute(attempt: Attempt, group: _Group, root: Node, error: DuckStatement
         )
         if is_culprit:
             return MemberFailure(node_id, explain_scan_failure(context, cursor, node, prepared, error))
-    pipelines = [node_id for node_id in _fused_pipelines(attempt, root)]
+    pipelines = _fused_pipelines(attempt, root)
     is_sql_error = error.kind in (
         "ConversionException",
         "OutOfRangeException",

@@ -1,0 +1,318 @@
+"""Run a project: load, compile, validate, plan, dispatch, finalize.
+
+Nothing refused before data moves leaves a run directory. The terminal results are written last, after state has
+advanced, so a process killed in between leaves `running`, which is honest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from pz_engine.app.host import RunOutcome, RunRequest
+from pz_engine.app.open_project import open_project
+from pz_engine.app.plan import resolve, write_plan
+from pz_engine.app.validate import check_compiled
+from pz_engine.base.cancellation import CancelToken
+from pz_engine.base.fault_points import fault_point
+from pz_engine.compile.builder import RunIdentity
+from pz_engine.compile.dag import CheckNode, CompiledProject, SinkWriteNode, SourceLoadNode
+from pz_engine.duck.session import DuckSession, DuckSettings
+from pz_engine.duck.statement_error import DuckStatementError
+from pz_engine.errors.diagnostics import Diagnostic
+from pz_engine.errors.exceptions import PzInternalError
+from pz_engine.events.bus import EventBus
+from pz_engine.events.publisher import Publisher
+from pz_engine.events.run_journal import RunJournal
+from pz_engine.events.types import NodeReference, RetentionSwept, RunCompleted, RunStarted
+from pz_engine.execute.context import RunContext
+from pz_engine.execute.node_runner import NodeRunner
+from pz_engine.execute.orchestrator import DispatchOutcome, Orchestrator
+from pz_engine.execute.run_dir import RunDirectory
+from pz_engine.execute.setup_ledger import SetupLedger
+from pz_engine.execute.stop_signals import stop_signals
+from pz_engine.execute.units import build_units
+from pz_engine.model.project import EngineSettings, Project
+from pz_engine.model.run import NodeResult, NodeStatus, RunStatus
+from pz_engine.plan.planner import plan_project
+from pz_engine.plan.strategies import ExecutionPlan
+from pz_engine.state.advancement import advance_watermarks
+from pz_engine.state.factory import open_state_stores
+from pz_engine.state.retention import sweep
+from pz_engine.state.run_history import mint_run_id
+from pz_engine.state.run_results import RunResultsFile
+from pz_engine.state.store import StateStores, WatermarkEntry
+
+_DRAIN_SECONDS = 5.0
+_EXIT_CODES = {RunStatus.SUCCESS: 0, RunStatus.COMPLETED_WITH_FAILURES: 1, RunStatus.FATAL: 3}
+
+
+@dataclass
+class _Notes:
+    """Notes of one run, serialized."""
+
+    request: RunRequest
+    texts: list[str] = field(default_factory=list)
+
+    def __call__(self, text: str) -> None:
+        self.texts.append(text)
+        if self.request.note_sink is not None:
+            self.request.note_sink(text)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A run that may start."""
+
+    compiled: CompiledProject
+    project: Project
+    plan: ExecutionPlan
+    effective: frozenset[str]
+    warnings: tuple[Diagnostic, ...]
+    notes: tuple[str, ...]
+
+
+def run_project(request: RunRequest) -> RunOutcome:
+    """Run a project to its end and return what happened, after state has advanced.
+
+    Raises:
+        PzValidationError: the project, the selection or the plan was refused; no run directory exists.
+        PzStateError: the state store is not usable; no node started.
+        OSError: the run directory cannot be written.
+        PzInternalError: the staging database cannot be opened.
+    """
+    started_at = request.clock.now().astimezone(timezone.utc)
+    run_id = mint_run_id(started_at, request.random)
+    if request.on_run_id is not None:
+        request.on_run_id(run_id)
+    with stop_signals(request.cancel, install=request.install_signal_handlers):
+        prepared = _prepare(request, RunIdentity(run_id, started_at))
+        if request.warning_sink is not None:
+            for warning in prepared.warnings:
+                request.warning_sink(warning)
+        notes = _Notes(request)
+        if request.mode == "test" and not prepared.effective:
+            return RunOutcome(run_id, RunStatus.SUCCESS, 0, (), tuple(notes.texts), prepared.warnings)
+        return _Run(request, prepared, run_id, started_at, notes).execute()
+
+
+def _prepare(request: RunRequest, identity: RunIdentity) -> _Prepared:
+    compiled = open_project(request.project_dir, vars=request.vars, env=request.env, identity=identity)
+    if compiled.project is None:
+        raise PzInternalError("compile returned no project")
+    project = replace(compiled.project, engine=_engine(compiled.project.engine, request))
+    compiled = replace(compiled, project=project)
+    selected = resolve(compiled, request.selection, require_choice=request.mode == "run")
+    if request.mode == "test":
+        selected = frozenset(n for n in selected if isinstance(compiled.graph.by_id[n], CheckNode))
+    effective = selected | compiled.graph.ancestors(selected)
+    warnings, notes = check_compiled(compiled)
+    plan = plan_project(compiled, effective)
+    write_plan(compiled, plan)
+    return _Prepared(compiled, project, plan, effective, warnings, notes)
+
+
+def _engine(engine: EngineSettings, request: RunRequest) -> EngineSettings:
+    overrides = request.overrides
+    duckdb = replace(
+        engine.duckdb,
+        memory_limit=overrides.memory_limit or engine.duckdb.memory_limit,
+        threads=overrides.duckdb_threads or engine.duckdb.threads,
+    )
+    return replace(engine, threads=overrides.threads or engine.threads, duckdb=duckdb)
+
+
+class _Run:
+    """One started run."""
+
+    def __init__(
+        self, request: RunRequest, prepared: _Prepared, run_id: str, started_at: datetime, notes: _Notes
+    ) -> None:
+        self._request = request
+        self._prepared = prepared
+        self._run_id = run_id
+        self._started_at = started_at
+        self._note = notes
+        self._project_dir = prepared.compiled.project_dir
+        self._directory = RunDirectory(self._project_dir, run_id)
+
+    def execute(self) -> RunOutcome:
+        self._directory.create(self._request.host)
+        try:
+            stores = open_state_stores(
+                self._prepared.project.state, self._project_dir, note=self._note, wrap=self._request.wrap_state_store
+            )
+            observed = self._observe(stores)
+            with self._open_staging() as session:
+                fault_point("after_staging_opened")
+                outcome = self._dispatch(session, observed)
+            return self._finish(stores, outcome)
+        finally:
+            self._directory.release()
+
+    def _observe(self, stores: StateStores) -> dict[str, WatermarkEntry]:
+        """Read the entry of every incremental entity of the run, so that its version is known when it is stored."""
+        found: dict[str, WatermarkEntry] = {}
+        for node in self._prepared.compiled.nodes:
+            if (
+                isinstance(node, SourceLoadNode)
+                and node.incremental is not None
+                and node.id in self._prepared.effective
+            ):
+                entry = stores.watermarks.get(node.key)
+                if entry is not None:
+                    found[node.key] = entry
+        return found
+
+    def _open_staging(self) -> DuckSession:
+        duckdb, project = self._prepared.project.engine.duckdb, self._prepared.compiled
+        used = {
+            node.connection
+            for node in project.nodes
+            if isinstance(node, (SourceLoadNode, SinkWriteNode)) and node.id in self._prepared.effective
+        }
+        settings = DuckSettings(
+            memory_limit=duckdb.memory_limit,
+            threads=duckdb.threads,
+            temp_directory=self._project_dir / duckdb.temp_directory
+            if duckdb.temp_directory
+            else self._directory.spill,
+            allow_unsigned_extensions=any(project.connections[name].allow_unsigned_extensions for name in used),
+        )
+        try:
+            return DuckSession.open(self._directory.staging_database, settings)
+        except DuckStatementError as error:
+            raise PzInternalError(f"the staging database cannot be opened: {error.summary}") from None
+
+    def _dispatch(self, session: DuckSession, observed: dict[str, WatermarkEntry]) -> _Dispatched:
+        request, prepared = self._request, self._prepared
+        self._journal_path = self._project_dir / ".pz" / "journal" / f"{self._run_id}.jsonl"
+        journal = RunJournal(self._journal_path.parent, self._run_id, on_warning=self._note)
+        consumers = [journal, *([request.event_sink] if request.event_sink is not None else [])]
+        bus = EventBus(consumers, self._note)
+        publisher = Publisher(bus, request.clock, self._run_id)
+        results_file = RunResultsFile(self._directory.results, self._run_id, self._started_at, on_warning=self._note)
+        by_id = prepared.compiled.graph.by_id
+        context = RunContext(
+            run_id=self._run_id,
+            started_at=self._started_at,
+            compiled=prepared.compiled,
+            plan=prepared.plan,
+            engine=prepared.project.engine,
+            session=session,
+            publisher=publisher,
+            note=self._note,
+            clock=request.clock,
+            setup=SetupLedger(allow_extension_download=prepared.project.engine.duckdb.allow_extension_download),
+            run_dir=self._directory.path,
+            full_refresh=request.full_refresh,
+            stored_watermarks=observed,
+            written_connections=frozenset(
+                node.connection for node_id in prepared.effective if isinstance(node := by_id[node_id], SinkWriteNode)
+            ),
+        )
+        begun = request.clock.monotonic()
+        publisher.emit(
+            RunStarted,
+            project_name=prepared.project.name,
+            node_count=len(prepared.effective),
+            mode=request.mode,
+            nodes=tuple(
+                NodeReference(node.id, node.kind, node.name)
+                for node in prepared.compiled.nodes
+                if node.id in prepared.effective
+            ),
+        )
+        results_file.write(RunStatus.RUNNING, ())
+        units = build_units(prepared.compiled.graph, prepared.plan, prepared.effective, gate_checks=request.gate_checks)
+        outcome = Orchestrator(
+            context,
+            NodeRunner(context, request.random),
+            units,
+            cancel=request.cancel,
+            fail_fast=request.fail_fast,
+            on_results=lambda results: results_file.write(RunStatus.RUNNING, results),
+        ).run()
+        publisher.emit(
+            RunCompleted,
+            status=outcome.status,
+            **_counts(outcome.results),
+            duration_ms=int((request.clock.monotonic() - begun) * 1000),
+        )
+        return _Dispatched(outcome, results_file, bus, publisher, journal)
+
+    def _finish(self, stores: StateStores, dispatched: _Dispatched) -> RunOutcome:
+        outcome, results_file = dispatched.outcome, dispatched.results_file
+        results_file.write(RunStatus.RUNNING, outcome.results)
+        self._sweep(dispatched.publisher)
+        if not dispatched.bus.close(_DRAIN_SECONDS):
+            self._note("an event consumer did not drain within 5 seconds; its remaining events were dropped")
+        dispatched.journal.close()
+        fault_point("before_state_write")
+        held = advance_watermarks(
+            self._prepared.compiled.graph,
+            outcome.results,
+            stores.watermarks,
+            run_id=self._run_id,
+            full_refresh=self._request.full_refresh,
+            note=self._note,
+        )
+        fault_point("before_terminal_results")
+        results_file.write(outcome.status, outcome.results, finished_at=self._request.clock.now())
+        return RunOutcome(
+            run_id=self._run_id,
+            status=outcome.status,
+            exit_code=_EXIT_CODES[outcome.status],
+            results=outcome.results,
+            notes=tuple(self._note.texts),
+            warnings=self._prepared.warnings,
+            problem=_fatal_problem(outcome.status, self._request.cancel),
+            results_path=self._relative(self._directory.results),
+            journal_path=self._relative(self._journal_path),
+            watermarks_held=held,
+        )
+
+    def _sweep(self, publisher: Publisher) -> None:
+        keep = self._prepared.project.retention_keep_last
+        if keep is None:
+            return
+        report = sweep(self._project_dir, keep)
+        for failure in report.failures:
+            self._note(failure)
+        if report.runs_swept or report.bytes_freed or report.failures:
+            publisher.emit(
+                RetentionSwept,
+                runs_swept=report.runs_swept,
+                bytes_freed=report.bytes_freed,
+                failures=len(report.failures),
+            )
+
+    def _relative(self, path: Path) -> str:
+        return path.relative_to(self._project_dir).as_posix()
+
+
+@dataclass(frozen=True)
+class _Dispatched:
+    """What dispatch leaves for finalization."""
+
+    outcome: DispatchOutcome
+    results_file: RunResultsFile
+    bus: EventBus
+    publisher: Publisher
+    journal: RunJournal
+
+
+def _counts(results: Sequence[NodeResult]) -> dict[str, int]:
+    return {
+        "succeeded": sum(result.status is NodeStatus.SUCCESS for result in results),
+        "failed": sum(result.status is NodeStatus.FAILED for result in results),
+        "skipped": sum(result.status is NodeStatus.SKIPPED for result in results),
+    }
+
+
+def _fatal_problem(status: RunStatus, cancel: CancelToken) -> Diagnostic | None:
+    if status is not RunStatus.FATAL or not cancel.is_set():
+        return None
+    return Diagnostic("PZ0500", "the run was cancelled")

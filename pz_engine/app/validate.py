@@ -1,0 +1,63 @@
+"""Validate a project, tiers 1 to 4; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pz_engine.app.open_project import open_project
+from pz_engine.compile.dag import CompiledProject
+from pz_engine.connectors.registry import find_connector
+from pz_engine.errors.diagnostics import Diagnostic
+from pz_engine.errors.exceptions import PzValidationError
+from pz_engine.validate.tiers import check_connectors, check_sql
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateReport:
+    """What validation found."""
+
+    problems: tuple[Diagnostic, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+    notes: tuple[str, ...] = ()
+    pipelines: int = 0
+    """All pipelines, ephemerals included."""
+
+    connections: int = 0
+    """Connections whose connector is known."""
+
+
+def validate_project(
+    project_dir: Path,
+    *,
+    vars: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
+    env: Mapping[str, str] | None = None,
+) -> ValidateReport:
+    """Run tiers 1 to 4; a tier starts only when the previous one found no error."""
+    try:
+        compiled = open_project(project_dir, vars=vars, env=env)
+        warnings, notes = check_compiled(compiled)
+    except PzValidationError as error:
+        return ValidateReport(problems=error.errors)
+    known = sum(find_connector(connection.connector) is not None for connection in compiled.connections.values())
+    return ValidateReport((), warnings, notes, compiled.pipeline_count, known)
+
+
+def check_compiled(
+    compiled: CompiledProject, *, with_sql: bool = True
+) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]]:
+    """Run tier 3, and tier 4 unless told otherwise; return all warnings and notes so far.
+
+    Raises:
+        PzValidationError: every error of the first tier that found any.
+    """
+    warnings, notes = list(compiled.warnings), list(compiled.notes)
+    for check in (check_connectors, check_sql) if with_sql else (check_connectors,):
+        report = check(compiled)
+        if report.errors:
+            raise PzValidationError(report.errors)
+        warnings.extend(report.warnings)
+        notes.extend(report.notes)
+    return tuple(warnings), tuple(notes)
