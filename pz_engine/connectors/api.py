@@ -234,6 +234,9 @@ class NativeScan:
     pads_ragged: bool = False
     """`ragged: pad`: missing fields are NULL and `header` holds names for the surplus ones."""
 
+    root: Path | None = None
+    """Messages name `files` relative to it."""
+
     nothing_to_read: str | None = None
     """Why the scan cannot run: the path or pattern that matched nothing. Planning ignores it."""
 

@@ -1,0 +1,134 @@
+"""Types of the columns of a text file nobody declared.
+
+A type is chosen only when every value seen fits it exactly; anything doubtful stays text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pz_engine.duck.checked_casts import TextType, fits
+from pz_engine.duck.quoting import quote_identifier, quote_literal
+from pz_engine.duck.session import DuckCursor
+
+SAMPLE_ROWS = 20_480
+"""Rows looked at before a load; a value further down that does not fit makes the load infer from all of them."""
+
+_TEXT = TextType("VARCHAR")
+_ISO_TYPES = tuple(
+    TextType(name, is_inferred=True)
+    for name in (
+        "BOOLEAN",
+        "BIGINT",
+        "HUGEINT",
+        "DOUBLE",
+        "DATE",
+        "TIME",
+        "TIMESTAMP",
+        "TIMESTAMP WITH TIME ZONE",
+    )
+)
+_DAY_FIRST = tuple(f"%d{mark}%m{mark}%Y" for mark in "/-.")
+_MONTH_FIRST = tuple(f"%m{mark}%d{mark}%Y" for mark in "/-.")
+_CLOCKS = (" %H:%M:%S", " %H:%M", " %H:%M:%S.%f")
+_HALF_DAY_CLOCKS = (" %I:%M:%S %p", " %I:%M %p")
+_DATE_FORMATS = tuple(TextType("DATE", name, is_inferred=True) for name in (*_DAY_FIRST, *_MONTH_FIRST))
+_TIMESTAMP_FORMATS = tuple(
+    TextType("TIMESTAMP", date + clock, is_inferred=True)
+    for dates, clocks in (((*_DAY_FIRST, *_MONTH_FIRST), _CLOCKS), ((*_MONTH_FIRST, *_DAY_FIRST), _HALF_DAY_CLOCKS))
+    for date in dates
+    for clock in clocks
+)
+_DATE_SHAPE = r"\s*[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4}( .*)?\s*"
+_CANDIDATES = (*_ISO_TYPES, *_DATE_FORMATS, *_TIMESTAMP_FORMATS)
+
+
+def infer_types(cursor: DuckCursor, text_scan: str, columns: Sequence[str], *, whole_file: bool) -> dict[str, TextType]:
+    """Choose a type per column of a scan whose columns are all text.
+
+    A column without a value in what was read stays text.
+
+    Raises:
+        DuckStatementError: the scan itself failed.
+    """
+    found = _survivors(cursor, text_scan, dict.fromkeys(columns, _CANDIDATES), SAMPLE_ROWS)
+    if whole_file:
+        unsettled = {column: found[column] if found[column] is not None else _CANDIDATES for column in columns}
+        found = _survivors(cursor, text_scan, {name: tests for name, tests in unsettled.items() if tests}, None)
+    return {column: next(iter(found.get(column) or ()), _TEXT) for column in columns}
+
+
+def decided_formats(cursor: DuckCursor, text_scan: str, declared: Mapping[str, str]) -> dict[str, str]:
+    """Return the formats of declared date and timestamp columns where the file's first rows admit just one order.
+
+    The ISO spelling needs no format; a column in which day and month could be swapped gets none either.
+    """
+    tests = {
+        name: (TextType(kind), *(TextType(kind, found.format) for found in _formats_of(kind)))
+        for name, kind in declared.items()
+    }
+    decided: dict[str, str] = {}
+    for name, passed in _survivors(cursor, text_scan, tests, SAMPLE_ROWS).items():
+        formats = [candidate.format for candidate in passed or ()]
+        first = formats[0] if formats else None
+        if first is not None and len({(other or "")[:2] for other in formats}) == 1:
+            decided[name] = first
+    return decided
+
+
+def _formats_of(declared_type: str) -> tuple[TextType, ...]:
+    return _DATE_FORMATS if declared_type == "DATE" else _TIMESTAMP_FORMATS
+
+
+def _survivors(
+    cursor: DuckCursor, text_scan: str, columns: Mapping[str, tuple[TextType, ...]], limit: int | None
+) -> dict[str, tuple[TextType, ...] | None]:
+    """Return per column the candidates that every value fits, or None for a column without a value.
+
+    Formats are tried only on columns whose values all look like a date, because there are many of them.
+    """
+    plain = {name: tuple(test for test in tests if test.format is None) for name, tests in columns.items()}
+    answers = _ask(cursor, text_scan, {name: [_test(name, test) for test in tests] for name, tests in plain.items()}, limit)
+    found: dict[str, tuple[TextType, ...] | None] = {}
+    dates: dict[str, tuple[TextType, ...]] = {}
+    for name, answer in answers.items():
+        found[name] = None if answer is None else _passed(plain[name], answer)
+        formats = tuple(test for test in columns[name] if test.format is not None)
+        if answer is not None and answer[-1] and formats:
+            dates[name] = formats
+    tests = {name: [_test(name, test) for test in formats] for name, formats in dates.items()}
+    for name, answer in _ask(cursor, text_scan, tests, limit).items():
+        found[name] = (*(found[name] or ()), *_passed(dates[name], answer or ()))
+    return found
+
+
+def _ask(
+    cursor: DuckCursor, text_scan: str, tests: Mapping[str, Sequence[str]], limit: int | None
+) -> dict[str, tuple[bool, ...] | None]:
+    """Evaluate conditions over all rows; the last answer tells whether the values look like dates."""
+    if not tests:
+        return {}
+    wanted: list[str] = []
+    for name, conditions in tests.items():
+        column = quote_identifier(name)
+        wanted.append(f"count({column})")
+        looks_like_date = f"regexp_full_match({column}, {quote_literal(_DATE_SHAPE)})"
+        wanted.extend(f"bool_and({column} is null or {test})" for test in (*conditions, looks_like_date))
+    bound = "" if limit is None else f" limit {limit}"
+    rows = f"with sample as materialized (select * from {text_scan}{bound}) " if limit is not None else ""
+    origin = "sample" if limit is not None else text_scan
+    row = iter(cursor.rows(f"{rows}select {', '.join(wanted)} from {origin}")[0])
+    answers: dict[str, tuple[bool, ...] | None] = {}
+    for name, conditions in tests.items():
+        count = next(row)
+        values = tuple(bool(next(row)) for _ in range(len(conditions) + 1))
+        answers[name] = values if count else None
+    return answers
+
+
+def _test(column: str, candidate: TextType) -> str:
+    return f"({fits(quote_identifier(column), candidate)})"
+
+
+def _passed(candidates: Sequence[TextType], answers: Sequence[bool]) -> tuple[TextType, ...]:
+    return tuple(candidate for candidate, ok in zip(candidates, answers) if ok)  # noqa: B905 - one answer more
