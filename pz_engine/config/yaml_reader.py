@@ -84,7 +84,7 @@ def type_plain(text: str) -> str | int | float | bool:
 
 
 def _is_null_document(node: Any) -> bool:
-    return node.style is None and node.value in _NULL_DOCUMENTS
+    return not node.style and node.value in _NULL_DOCUMENTS
 
 
 def _compose(text: str, name: str) -> Any:
@@ -162,5 +162,5 @@ class _Converter:
 
 
 def _scalar(node: Any, line: int) -> Scalar:
-    is_plain = node.style is None
+    is_plain = not node.style  # None, or empty with the C parser
     return Scalar(type_plain(node.value) if is_plain else node.value, line, node.value, is_plain)
