@@ -61,10 +61,16 @@ def checked_cast(text: str, target: TextType, column: str) -> str:
     if target.type == "VARCHAR":
         return text
     value = _conversion(text, target)
-    message = quote_literal(f"{MARKER}|{target.type}|{column}|{MARKER}")
+    refusal = f"cast(error({quote_literal(f'{MARKER}|{target.type}|{column}|{MARKER}')}) as {target.type})"
+    shape = _plain_shape(text, target)
+    plain = (
+        f"when cast({value} as VARCHAR) = {text} then {value}"
+        if shape is None
+        else f"when {shape} then coalesce({value}, {refusal})"
+    )
     return (
-        f"case when {_plainly_fits(text, target)} then {value} when {text} is null then null "
-        f"when {_fits_otherwise(text, target)} then {value} else cast(error({message}) as {target.type}) end"
+        f"case {plain} when {text} is null then null "
+        f"when {_fits_otherwise(text, target)} then {value} else {refusal} end"
     )
 
 
@@ -72,7 +78,10 @@ def fits(text: str, target: TextType) -> str:
     """Return the condition under which a text expression, not null, passes `checked_cast`."""
     if target.type == "VARCHAR":
         return "true"
-    return f"coalesce({_plainly_fits(text, target)}, false) or coalesce({_fits_otherwise(text, target)}, false)"
+    value = _conversion(text, target)
+    shape = _plain_shape(text, target)
+    plain = f"cast({value} as VARCHAR) = {text}" if shape is None else f"{shape} and {value} is not null"
+    return f"coalesce({plain}, false) or coalesce({_fits_otherwise(text, target)}, false)"
 
 
 def recast(value: str, source_type: str, target_type: str, column: str) -> str:
@@ -101,31 +110,34 @@ def _conversion(text: str, target: TextType) -> str:
     return f"cast(try_strptime({text}, {quote_literal(target.format)}) as {target.type})"
 
 
-def _plainly_fits(text: str, target: TextType) -> str:
-    """Return a cheap condition that implies the text fits."""
-    value = _conversion(text, target)
+def _plain_shape(text: str, target: TextType) -> str | None:
+    """Return a cheap condition on the text alone under which any value it converts to is the same.
+
+    None stands for comparing the value's own text. The conversion is not part of the condition, because DuckDB would
+    then evaluate it twice.
+    """
     if target.format is not None:
-        return f"{value} is not null and regexp_full_match({text}, {quote_literal(_format_shape(target.format))})"
-    if target.is_json and _DECIMAL.fullmatch(target.type):
-        return f"cast({value} as VARCHAR) = {text} and {_is_short_number(text)}"
-    if target.type in _INTEGERS or _DECIMAL.fullmatch(target.type):
-        return f"cast({value} as VARCHAR) = {text}"
+        return f"regexp_full_match({text}, {quote_literal(_format_shape(target.format))})"
     if target.type == "DATE":
-        return f"{text} like '____-__-__' and {value} is not null"
+        return f"{text} like '____-__-__'"
     if target.type == "TIMESTAMP":
-        return f"{text} like '____-__-_____:__:__' and {value} is not null"
+        return f"{text} like '____-__-_____:__:__'"
     if target.type == _ZONED:
-        return f"{text} like '____-__-_____:__:__Z' and {value} is not null"
+        return f"{text} like '____-__-_____:__:__Z'"
     if target.type == "TIME":
-        return f"{text} like '__:__:__' and {value} is not null"
+        return f"{text} like '__:__:__'"
     if target.type in {"DOUBLE", "FLOAT"} and target.is_inferred:
         first = f"(({text} >= '1' and {text} < ':') or {text} like '0.%' or {text} = '0')"
-        return f"strlen({text}) <= 15 and {first} and not contains({text}, '_') and {value} is not null"
+        return f"strlen({text}) <= 15 and {first} and not contains({text}, '_')"
     if target.type in {"DOUBLE", "FLOAT"}:
-        return f"{value} is not null and not contains({text}, '_')"
+        return f"not contains({text}, '_')"
     if target.type == "BOOLEAN" and target.is_inferred:
         return f"lower({text}) in ('true', 'false')"
-    return f"{value} is not null"
+    if target.is_json and _DECIMAL.fullmatch(target.type):
+        return "false"
+    if target.type in _INTEGERS or _DECIMAL.fullmatch(target.type):
+        return None
+    return f"{text} is not null"
 
 
 def _fits_otherwise(text: str, target: TextType) -> str:
