@@ -1,0 +1,128 @@
+"""The commit gate: a watermark moves only after every sink below its load has committed.
+
+Each entity stands alone: one that cannot be stored never stops the next, and never changes how the run ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pz_engine.compile.dag import Graph, SinkWriteNode, SourceLoadNode
+from pz_engine.errors.exceptions import PzStateError
+from pz_engine.model.cursor_values import canonicalize, compare
+from pz_engine.model.run import NodeResult, NodeStatus
+from pz_engine.state.store import KeyedStore, WatermarkEntry
+
+_CARRIED: Final = "carried_forward"
+_REUSED: Final = "reused"
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    key: str
+    reason: str
+
+
+def advance_watermarks(
+    graph: Graph,
+    results: Sequence[NodeResult],
+    store: KeyedStore[WatermarkEntry],
+    *,
+    run_id: str,
+    full_refresh: bool,
+    note: Callable[[str], None],
+    observed: Mapping[str, WatermarkEntry | None] | None = None,
+) -> dict[str, str]:
+    """Store the candidate of each load whose sinks all committed in this run.
+
+    Args:
+        graph: the whole project's graph, not the selection's.
+        results: this run's results.
+        store: the run's own store, which remembers the versions it saw before dispatch.
+        run_id: stored with each value.
+        full_refresh: lets a value go back.
+        note: receives one sentence per value held back by the guard, and one about everything that failed.
+        observed: entries as the run saw them before dispatch; without them the guard takes the present ones, and a
+            race lost to a larger value reads as held by the guard.
+
+    Returns:
+        The reason for each key whose candidate was not stored.
+    """
+    by_id = {result.id: result for result in reversed(results)}
+    held: dict[str, str] = {}
+    failures: list[_Failure] = []
+    for node in graph.nodes:
+        result = by_id.get(node.id)
+        if not isinstance(node, SourceLoadNode) or result is None or result.status is not NodeStatus.SUCCESS:
+            continue
+        candidate = result.watermark
+        if candidate is None:
+            continue
+        reason = _gate(graph, node, result, by_id)
+        if reason is not None:
+            held[node.key] = reason
+            continue
+        entry = WatermarkEntry(candidate.cursor, candidate.type, candidate.value, run_id)
+        try:
+            reason = None if full_refresh else _guard(node.key, entry, store, observed)
+            if reason is None:
+                store.set(node.key, entry)
+            else:
+                note(f"the watermark of {node.key} stays: {reason}")
+        except Exception as error:
+            reason = _describe(error)
+            failures.append(_Failure(node.key, reason))
+        if reason is not None:
+            held[node.key] = reason
+    if failures:
+        note(_not_advanced(failures))
+    return held
+
+
+def _gate(graph: Graph, node: SourceLoadNode, load: NodeResult, results: Mapping[str, NodeResult]) -> str | None:
+    below = graph.descendants([node.id])
+    sinks = [each for each in graph.nodes if isinstance(each, SinkWriteNode) and each.id in below]
+    if load.provenance != _REUSED:
+        for sink in sinks:
+            if sink.id in results and results[sink.id].provenance == _CARRIED:
+                return f"sink '{sink.name}' committed an older slice than the one just read"
+    for sink in sinks:
+        if sink.id not in results:
+            return f"sink '{sink.name}' was not part of this run"
+        if results[sink.id].status is not NodeStatus.SUCCESS:
+            return f"sink '{sink.name}' did not commit"
+    return None
+
+
+def _guard(
+    key: str,
+    entry: WatermarkEntry,
+    store: KeyedStore[WatermarkEntry],
+    observed: Mapping[str, WatermarkEntry | None] | None,
+) -> str | None:
+    """Return why a smaller value may not replace a larger one; a version that moved is left to the store to refuse."""
+    current = (store.list_all() or {}).get(key)
+    if observed is not None and current != observed.get(key):
+        return None
+    if current is None or current.type != entry.type:
+        return None
+    stored, candidate = canonicalize(current.type, current.value), canonicalize(entry.type, entry.value)
+    if stored is None or candidate is None or compare(entry.type, candidate, stored) >= 0:
+        return None
+    return "this run captured a smaller value than the stored one"
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, PzStateError):
+        return f"{error.code} {error.message}" if error.code == "PZ0520" else error.message
+    return type(error).__name__
+
+
+def _not_advanced(failures: Sequence[_Failure]) -> str:
+    listed = "; ".join(f"{failure.key}: {failure.reason}" for failure in failures)
+    return (
+        f"PZ0527 the data was delivered but state was not stored ({listed}); the next run reads again from the "
+        "previous value, which duplicates rows in append outputs"
+    )

@@ -1,0 +1,109 @@
+"""Run ids and the runs of a project, newest first.
+
+"Newest" is ordinal order of the ids that carry a date, never a file time; a directory whose name carries none ranks
+behind every one that does.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Final
+
+from pz_engine.base.file_locks import is_locked
+from pz_engine.state.run_results import FILE_NAME, RunResults, read_results
+
+RUNS_DIRECTORY: Final = Path(".pz") / "runs"
+HOST_FILE: Final = "host.json"
+LOCK_FILE: Final = ".lock"
+
+_DATED = re.compile(r"([0-9]{8}T[0-9]{6})[0-9]{3}Z")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run directory with readable results."""
+
+    directory: Path
+    results: RunResults
+    host: Mapping[str, Any] | None = None
+    """The host's record, when one was given and can be read."""
+
+    @property
+    def run_id(self) -> str:
+        """Return the run's id: the directory's name."""
+        return self.directory.name
+
+
+def mint_run_id(now: datetime, random: random.Random) -> str:
+    """Make an id that sorts by start time: the instant to the millisecond and a random 16-bit suffix.
+
+    Args:
+        now: the run's start, aware.
+        random: source of the suffix.
+    """
+    utc = now.astimezone(timezone.utc)
+    stamp = f"{utc.year:04}{utc.month:02}{utc.day:02}T{utc.hour:02}{utc.minute:02}{utc.second:02}"
+    return f"{stamp}{utc.microsecond // 1000:03}Z-{random.getrandbits(16):04x}"
+
+
+def is_datable(name: str) -> bool:
+    """Tell whether a directory name begins with an instant.
+
+    >>> is_datable("20260704T100000000Z-ab12"), is_datable("20261304T100000000Z-ab12"), is_datable("backup")
+    (True, False, False)
+    """
+    match = _DATED.match(name)
+    if match is None:
+        return False
+    try:
+        datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return False
+    return True
+
+
+def newest_first(names: Iterable[str]) -> list[str]:
+    """Order run directory names: the dated ones first, each part descending."""
+    return sorted(names, key=lambda name: (is_datable(name), name), reverse=True)
+
+
+def run_directories(project_dir: Path) -> tuple[Path, ...]:
+    """Return every run directory, newest first; links and files are no run directories."""
+    root = project_dir / RUNS_DIRECTORY
+    try:
+        names = [entry.name for entry in root.iterdir() if entry.is_dir() and not entry.is_symlink()]
+    except OSError:
+        return ()
+    return tuple(root / name for name in newest_first(names))
+
+
+def is_live(run_directory: Path) -> bool:
+    """Tell whether a process holds the run's lock."""
+    return is_locked(run_directory / LOCK_FILE)
+
+
+def stored_runs(project_dir: Path) -> Iterator[StoredRun]:
+    """Yield the runs whose results can be read, newest first, one file at a time."""
+    for directory in run_directories(project_dir):
+        results = read_results(directory / FILE_NAME)
+        if results is not None:
+            yield StoredRun(directory, results, _read_host(directory / HOST_FILE))
+
+
+def list_runs(project_dir: Path) -> tuple[StoredRun, ...]:
+    """Return all runs whose results can be read, newest first."""
+    return tuple(stored_runs(project_dir))
+
+
+def _read_host(path: Path) -> Mapping[str, Any] | None:
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None

@@ -1,0 +1,100 @@
+"""Retention frees staging databases, and only those nobody needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pz_engine.base.file_locks import FileLock
+from pz_engine.state.retention import SweepReport, sweep
+
+
+def make_run(project: Path, run_id: str, *, size: int = 100) -> Path:
+    directory = project / ".pz" / "runs" / run_id
+    directory.mkdir(parents=True)
+    (directory / ".lock").touch()
+    (directory / "run_results.json").write_text("{}", encoding="utf-8")
+    (directory / "staging.duckdb").write_bytes(b"x" * size)
+    (directory / "staging.duckdb.wal").write_bytes(b"x" * 10)
+    return directory
+
+
+def ids(count: int) -> list[str]:
+    return [f"202601{day:02}T000000000Z-0000" for day in range(1, count + 1)]
+
+
+def has_staging(directory: Path) -> bool:
+    return (directory / "staging.duckdb").exists() or (directory / "staging.duckdb.wal").exists()
+
+
+def test_older_staging_goes_with_its_wal_and_results_stay(tmp_path: Path) -> None:
+    """All but the newest lose database and write-ahead log and keep everything else."""
+    runs = [make_run(tmp_path, run_id) for run_id in ids(4)]
+    assert sweep(tmp_path, 2) == SweepReport(runs_swept=2, bytes_freed=220)
+    assert [has_staging(run) for run in runs] == [False, False, True, True]
+    assert all((run / "run_results.json").exists() for run in runs)
+    assert sweep(tmp_path, 2) == SweepReport()
+    assert not sweep(tmp_path, 2).did_anything
+
+
+def test_live_run_is_kept(tmp_path: Path) -> None:
+    """A run whose lock is held keeps its database however old it is."""
+    old, *_ = [make_run(tmp_path, run_id) for run_id in ids(3)]
+    with FileLock(old / ".lock"):
+        assert sweep(tmp_path, 1).runs_swept == 1
+        assert has_staging(old)
+    assert sweep(tmp_path, 1).runs_swept == 1
+
+
+def test_stray_directory_never_counts_as_newest(tmp_path: Path) -> None:
+    """A directory without a date is swept first and protects nothing."""
+    stray = make_run(tmp_path, "zzz-copy")
+    dated = make_run(tmp_path, ids(1)[0])
+    assert sweep(tmp_path, 1).runs_swept == 1
+    assert has_staging(dated)
+    assert not has_staging(stray)
+
+
+def test_stale_work_goes_and_held_work_stays(tmp_path: Path) -> None:
+    """Work directories without a living holder are removed whole and counted."""
+    for name in ("stale", "held"):
+        (tmp_path / ".pz/tmp" / name / "deep").mkdir(parents=True)
+        (tmp_path / ".pz/tmp" / name / "deep" / "part").write_bytes(b"x" * 7)
+        (tmp_path / ".pz/tmp" / name / ".lock").touch()
+    with FileLock(tmp_path / ".pz/tmp/held/.lock"):
+        report = sweep(tmp_path, 10)
+    assert (report.stale_work, report.bytes_freed, report.runs_swept) == (1, 7, 0)
+    assert report.did_anything
+    assert [path.name for path in (tmp_path / ".pz/tmp").iterdir()] == ["held"]
+
+
+def test_off_touches_nothing(tmp_path: Path) -> None:
+    """Switched off, retention does not even remove stale work."""
+    run = make_run(tmp_path, ids(1)[0])
+    (tmp_path / ".pz/tmp/stale").mkdir(parents=True)
+    assert sweep(tmp_path, None) == SweepReport()
+    assert has_staging(run)
+    assert (tmp_path / ".pz/tmp/stale").exists()
+
+
+def test_one_failure_does_not_stop_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that cannot be deleted is reported by its run and the others are still cleaned."""
+    first, second, _ = [make_run(tmp_path, run_id) for run_id in ids(3)]
+    unlink = Path.unlink
+
+    def refuse(path: Path, *, missing_ok: bool = False) -> None:
+        if path.parent == second:
+            raise PermissionError(13, "Permission denied")
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    report = sweep(tmp_path, 1)
+    assert report.runs_swept == 1
+    assert report.failures == (f".pz/runs/{second.name} cannot be cleaned: Permission denied",)
+    assert not has_staging(first)
+
+
+def test_project_without_runs_is_fine(tmp_path: Path) -> None:
+    """Nothing there, nothing done."""
+    assert sweep(tmp_path, 1) == SweepReport()
