@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,15 @@ from typing import Any, Protocol, TextIO
 from pz_engine.base.csv_headers import header_names, match_column
 from pz_engine.duck.checked_casts import TextType, fits
 from pz_engine.duck.session import DuckCursor
+from pz_engine.duck.statement_error import DuckStatementError
 
 _CHUNK_ROWS = 50_000
 _LONGEST_FIELD = 2**31 - 1
+_RAGGED = re.compile(
+    r"CSV Error on Line: (?P<line>\d+)\n.*^Expected Number of Columns: (?P<expected>\d+) Found: (?P<found>\d+)$"
+    r".*^  file = (?P<file>.*?)$",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 class ReadableFiles(Protocol):
@@ -73,8 +80,9 @@ class UnreadableLine:
     reason: str
 
 
-def locate(cursor: DuckCursor, scan: ReadableFiles, column: str, target: TextType) -> BadCell | None:
+def locate(cursor: DuckCursor, scan: ReadableFiles, column: str, target: TextType | str) -> BadCell | None:
     """Find the first value of a column that does not pass the checked cast; None when every value passes."""
+    target = TextType(target) if isinstance(target, str) else target
     for path in scan.files:
         if match_column(scan.partition_columns, column) is not None:
             value = _folder_value(path, column)
@@ -97,13 +105,21 @@ def locate(cursor: DuckCursor, scan: ReadableFiles, column: str, target: TextTyp
     return None
 
 
+def csv_shape_error(error: DuckStatementError) -> RaggedRow | None:
+    """Recognise DuckDB's complaint about a ragged row; its line counts records, `find_shape_problem` counts lines."""
+    match = _RAGGED.search(error.raw)
+    if match is None:
+        return None
+    return RaggedRow(Path(match["file"]), int(match["line"]), int(match["expected"]), int(match["found"]))
+
+
 def find_shape_problem(scan: ReadableFiles, *, allow_ragged: bool = False) -> RaggedRow | UnreadableLine | None:
     """Read csv files to the end and return the first record that DuckDB cannot take, or None."""
     for path in scan.files:
         expected: int | None = None
         line = 0
         try:
-            for line, fields in csv_records(scan, path):  # noqa: B007 - the last line is named below
+            for line, fields in csv_records(scan, path):
                 if any(_has_bad_bytes(field) for field in fields):
                     return UnreadableLine(path, line, "holds bytes that are not text of the declared encoding")
                 if expected is None:

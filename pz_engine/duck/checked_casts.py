@@ -86,8 +86,10 @@ def fits(text: str, target: TextType) -> str:
 
 def recast(value: str, source_type: str, target_type: str, column: str) -> str:
     """Return the expression that casts a typed value, failing the statement where the cast would lose something."""
-    if source_type == target_type or target_type == "VARCHAR":
-        return value if source_type == target_type else f"cast({value} as VARCHAR)"
+    if source_type == target_type:
+        return value
+    if target_type == "VARCHAR":
+        return f"cast({value} as VARCHAR)"
     if source_type == "VARCHAR":
         return checked_cast(value, TextType(target_type), column)
     converted = f"try_cast({value} as {target_type})"
