@@ -88,7 +88,7 @@ def locate(value: Any, line: int | None) -> Located:
         TypeError: the value is nothing JSON can hold; the message names its type.
     """
     if value is None or isinstance(value, (str, bool, int)):
-        return Scalar(value, line, "" if value is None else str(value))
+        return Scalar(value, line, _text_of(value))
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN differs from itself
             raise TypeError("a number that is not finite")
@@ -118,3 +118,9 @@ def as_text(node: Located | None) -> str | None:
 def as_bool(node: Located | None) -> bool | None:
     """Return a boolean value, or None for anything else."""
     return node.value if isinstance(node, Scalar) and isinstance(node.value, bool) else None
+
+
+def _text_of(value: str | int | bool | None) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)

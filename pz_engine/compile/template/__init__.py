@@ -1,1 +1,1 @@
-"""Pipeline templates on Jinja2."""
+"""The template language of pipelines: Jinja's sandbox with pz's spelling."""

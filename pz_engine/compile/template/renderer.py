@@ -1,0 +1,150 @@
+"""Renders pipelines: template text to SQL text and recorded calls.
+
+A failure in one pipeline never keeps the others from rendering.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pz_engine.compile.template.calls import RecordedCalls, RenderedPipeline
+from pz_engine.errors.collector import ProblemCollector
+from pz_engine.model.pipeline import PipelineFile
+
+if TYPE_CHECKING:
+    from pz_engine.compile.template.environment import PzEnvironment
+    from pz_engine.compile.template.functions import RenderScope
+
+MAX_RENDERED_LENGTH = 10_000_000
+"""Most characters one pipeline may render to."""
+
+_TAG = re.compile(r"\{\{|\{%|\{#")
+_RESERVED = re.compile(r"__pz_(?:sink|watermark|cte)__")
+
+
+def render_pipelines(
+    pipelines: Sequence[PipelineFile],
+    *,
+    ephemerals: Collection[str],
+    variables: Mapping[str, Any],
+    env: Mapping[str, str],
+    run_id: str,
+    started_at: datetime,
+    problems: ProblemCollector,
+) -> tuple[RenderedPipeline, ...]:
+    """Render every pipeline; those with a problem are left out and reported to `problems`."""
+    rendered: list[RenderedPipeline] = []
+    for pipeline in pipelines:
+        before = len(problems.errors)
+        found = _refuse_reserved(pipeline, problems)
+        if found or not _TAG.search(pipeline.text):
+            if not found:
+                rendered.append(RenderedPipeline(pipeline, pipeline.text, RecordedCalls()))
+            continue
+        from pz_engine.compile.template.functions import RenderScope
+
+        scope = RenderScope(
+            pipeline.name, pipeline.file, ephemerals, variables, env, run_id, format_started_at(started_at), problems
+        )
+        text = _render(pipeline, scope)
+        if text is not None and len(problems.errors) == before:
+            rendered.append(RenderedPipeline(pipeline, text, scope.calls))
+    return tuple(rendered)
+
+
+def format_started_at(moment: datetime) -> str:
+    """Render `run_started_at`: ISO 8601 with seven fractional digits and an offset.
+
+    >>> from datetime import timezone
+    >>> format_started_at(datetime(2026, 1, 2, 3, 4, 5, 600000, tzinfo=timezone.utc))
+    '2026-01-02T03:04:05.6000000+00:00'
+    """
+    text = moment.isoformat(timespec="microseconds")
+    return f"{text[:26]}0{text[26:]}"
+
+
+@cache
+def _environment() -> PzEnvironment:
+    from pz_engine.compile.template.environment import PzEnvironment
+
+    return PzEnvironment()
+
+
+def _refuse_reserved(pipeline: PipelineFile, problems: ProblemCollector) -> bool:
+    match = _RESERVED.search(pipeline.text)
+    if match is None:
+        return False
+    line = pipeline.text.count("\n", 0, match.start()) + 1
+    problems.add(
+        "PZ0104", f"pipeline '{pipeline.name}': names that start with {match[0]} are reserved", file=pipeline.file,
+        line=line, hint="use another name",
+    )  # fmt: skip
+    return True
+
+
+def _render(pipeline: PipelineFile, scope: RenderScope) -> str | None:
+    from jinja2 import Template, TemplateSyntaxError
+
+    from pz_engine.compile.template.functions import template_names
+
+    environment = _environment()
+    try:
+        code = environment.compile(pipeline.text, pipeline.name, pipeline.file)
+    except TemplateSyntaxError as error:
+        _add(scope, error.message or "it cannot be parsed", error.lineno)
+        return None
+    except RecursionError:
+        _add(scope, "it is nested too deeply", None)
+        return None
+    except Exception as error:  # Jinja hands some malformed input on to Python's compiler
+        _add(scope, f"it cannot be parsed ({type(error).__name__})", None)
+        return None
+    template = Template.from_code(environment, code, {})
+    before = len(scope.problems.errors)
+    parts: list[str] = []
+    length = 0
+    try:
+        for part in template.root_render_func(template.new_context(template_names(scope))):
+            length += len(part)
+            if length > MAX_RENDERED_LENGTH:
+                _add(scope, f"it renders to more than {MAX_RENDERED_LENGTH} characters", None)
+                return None
+            parts.append(part)
+    except Exception as error:
+        if len(scope.problems.errors) == before:  # otherwise a follow-up of what was already reported
+            _add(scope, _describe(error), _line_of(error, template))
+        return None
+    return "".join(parts)
+
+
+def _add(scope: RenderScope, cause: str, line: int | None) -> None:
+    scope.problems.add(
+        "PZ0104", f"pipeline '{scope.pipeline}': {cause}", file=scope.file, line=line,
+        hint="correct the template on this line; its functions are source, ref, sink, watermark, var and env",
+    )  # fmt: skip
+
+
+def _describe(error: Exception) -> str:
+    from jinja2 import TemplateError
+
+    if isinstance(error, TemplateError):
+        return (error.message or "it cannot be rendered").rstrip(".")
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    # The text of other exceptions may quote a variable's value.
+    detail = f": {error}" if isinstance(error, TypeError) else ""
+    return f"an expression cannot be evaluated ({type(error).__name__}{detail})"
+
+
+def _line_of(error: Exception, template: Any) -> int | None:
+    trace = error.__traceback__
+    line: int | None = None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == template.filename:
+            line = template.get_corresponding_lineno(trace.tb_lineno)
+        trace = trace.tb_next
+    return line
