@@ -6,6 +6,7 @@ reported.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import re
@@ -15,12 +16,12 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from pz_engine.base.csv_headers import header_names, match_column
+from pz_engine.base.csv_records import RaggedRow, csv_records, has_bad_bytes
 from pz_engine.duck.checked_casts import TextType, fits
 from pz_engine.duck.session import DuckCursor
 from pz_engine.duck.statement_error import DuckStatementError
 
 _CHUNK_ROWS = 50_000
-_LONGEST_FIELD = 2**31 - 1
 _RAGGED = re.compile(
     r"CSV Error on Line: (?P<line>\d+)\n.*^Expected Number of Columns: (?P<expected>\d+) Found: (?P<found>\d+)$"
     r".*^  file = (?P<file>.*?)$",
@@ -61,25 +62,6 @@ class BadCell:
     """None when the value is in the path, or the format has no lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class RaggedRow:
-    """A record with another number of fields than the header."""
-
-    file: Path
-    line: int
-    expected: int
-    found: int
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableLine:
-    """A line that is no text of the declared encoding, or breaks the quoting rules."""
-
-    file: Path
-    line: int | None
-    reason: str
-
-
 def locate(cursor: DuckCursor, scan: ReadableFiles, column: str, target: TextType | str) -> BadCell | None:
     """Find the first value of a column that does not pass the checked cast; None when every value passes."""
     target = TextType(target) if isinstance(target, str) else target
@@ -106,44 +88,11 @@ def locate(cursor: DuckCursor, scan: ReadableFiles, column: str, target: TextTyp
 
 
 def csv_shape_error(error: DuckStatementError) -> RaggedRow | None:
-    """Recognise DuckDB's complaint about a ragged row; its line counts records, `find_shape_problem` counts lines."""
+    """Recognise DuckDB's complaint about a ragged row; its line counts records, not lines."""
     match = _RAGGED.search(error.raw)
     if match is None:
         return None
     return RaggedRow(Path(match["file"]), int(match["line"]), int(match["expected"]), int(match["found"]))
-
-
-def find_shape_problem(scan: ReadableFiles, *, allow_ragged: bool = False) -> RaggedRow | UnreadableLine | None:
-    """Read csv files to the end and return the first record that DuckDB cannot take, or None."""
-    for path in scan.files:
-        expected: int | None = None
-        line = 0
-        try:
-            for line, fields in csv_records(scan, path):
-                if any(_has_bad_bytes(field) for field in fields):
-                    return UnreadableLine(path, line, "holds bytes that are not text of the declared encoding")
-                if expected is None:
-                    expected = len(fields)
-                if len(fields) != expected and fields and not allow_ragged:
-                    return RaggedRow(path, line, expected, len(fields))
-        except csv.Error:
-            return UnreadableLine(path, line + 1, "breaks the quoting rules of csv, or a quote is never closed")
-        except UnicodeError:
-            return UnreadableLine(path, None, "is not text of the declared encoding")
-    return None
-
-
-def csv_records(scan: ReadableFiles, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield every record, the header included, with the physical line it starts on; a blank line is an empty list."""
-    if scan.open_text is None:
-        return
-    csv.field_size_limit(_LONGEST_FIELD)
-    with scan.open_text(path) as stream:
-        reader = csv.reader(stream, delimiter=scan.delimiter, strict=True)
-        start = 1
-        for fields in reader:
-            yield start, fields
-            start = reader.line_num + 1
 
 
 def _cells(scan: ReadableFiles, path: Path, column: str) -> Iterator[tuple[int, str]]:
@@ -151,10 +100,11 @@ def _cells(scan: ReadableFiles, path: Path, column: str) -> Iterator[tuple[int, 
     if scan.text_format != "csv":
         yield from _json_cells(scan, path, column)
         return
-    records = csv_records(scan, path)
+    if scan.open_text is None:
+        return
     position: int | None = None
-    try:
-        for line, fields in records:
+    with contextlib.suppress(csv.Error), scan.open_text(path) as stream:
+        for line, fields in csv_records(stream, scan.delimiter):
             if position is None:
                 names = header_names(fields)
                 found = match_column(names, column)
@@ -163,8 +113,6 @@ def _cells(scan: ReadableFiles, path: Path, column: str) -> Iterator[tuple[int, 
                 position = names.index(found)
             elif len(fields) > position and fields[position] != "":
                 yield line, fields[position]
-    except csv.Error:
-        return
 
 
 def _json_cells(scan: ReadableFiles, path: Path, column: str) -> Iterator[tuple[int, str]]:
@@ -194,7 +142,7 @@ def _first_misfit(cursor: DuckCursor, values: Sequence[str], target: TextType) -
 
     if not values:
         return None
-    clean = [None if _has_bad_bytes(value) else value for value in values]
+    clean = [None if has_bad_bytes(value) else value for value in values]
     table = pa.table({"position": pa.array(range(len(clean)), pa.int64()), "cell": pa.array(clean, pa.string())})
     cursor.raw.register("pz_probed_cells", table)
     try:
@@ -214,7 +162,3 @@ def _folder_value(path: Path, column: str) -> str | None:
         if separator and key.lower() == column.lower():
             return None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)
     return None
-
-
-def _has_bad_bytes(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text) if not text.isascii() else False

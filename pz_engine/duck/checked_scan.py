@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 from pz_engine.base.csv_headers import match_column
+from pz_engine.base.csv_records import RaggedRow, UnreadableLine, find_shape_problem
 from pz_engine.base.near_miss import did_you_mean
-from pz_engine.duck.cast_diagnosis import BadCell, RaggedRow, UnreadableLine, find_shape_problem, locate
+from pz_engine.duck.cast_diagnosis import BadCell, locate
 from pz_engine.duck.checked_casts import CastFailure, TextType, checked_cast, failed_cast, recast
 from pz_engine.duck.csv_inference import decided_formats, infer_types
 from pz_engine.duck.quoting import quote_identifier
@@ -165,9 +166,11 @@ def recover_scan(
             note = f"column '{failure.column}' did not fit the type of its first rows, so types come from the whole file"
             return replace(again, note=note)
         raise _misfit(cursor, scan, resolved, failure)
-    if scan.text_format != "csv" or not (_CSV_ERROR in error.raw or _MIXED_LINE_ENDS in error.raw):
+    is_csv_error = _CSV_ERROR in error.raw or _MIXED_LINE_ENDS in error.raw
+    if scan.text_format != "csv" or scan.open_text is None or not is_csv_error:
         return None
-    problem = find_shape_problem(scan, allow_ragged=scan.pads_ragged or scan.rejects_ragged)
+    allow_ragged = scan.pads_ragged or scan.rejects_ragged
+    problem = find_shape_problem(scan.files, scan.open_text, scan.delimiter, allow_ragged=allow_ragged)
     if problem is not None:
         raise _shape_error(problem, scan)
     if _MIXED_LINE_ENDS in error.raw and not resolved.is_relaxed and scan.relaxed_with_columns is not None:
