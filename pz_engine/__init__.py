@@ -1,9 +1,111 @@
 """pz_engine: a batch SQL ETL engine on DuckDB.
 
 Hosts import from here, connector authors from `pz_engine.connectors`, testers from `pz_engine.testing`; every deeper
-path is private. Names are loaded on first use, so importing the package costs nothing.
+path is private. Names are loaded on first use, so importing the package costs next to nothing.
 """
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from pz_engine.app.compile import compile_project, select_nodes
+    from pz_engine.app.history import list_runs
+    from pz_engine.app.host import EngineOverrides, RunOutcome, RunRecord, RunRequest, Selection
+    from pz_engine.app.run import run_project
+    from pz_engine.base.cancellation import CancelToken
+    from pz_engine.base.redact import ErrorSummary
+    from pz_engine.cli.render.console import event_lines
+    from pz_engine.compile.dag import (
+        CheckNode,
+        CompiledProject,
+        Flow,
+        Graph,
+        Node,
+        PipelineNode,
+        SinkWriteNode,
+        SourceLoadNode,
+    )
+    from pz_engine.errors.diagnostics import Diagnostic
+    from pz_engine.errors.exceptions import PzConfigError, PzError, PzStateError, PzValidationError
+    from pz_engine.events.run_journal import journal_record
+    from pz_engine.events.types import (
+        AmbiguousDateInferenceDetected,
+        ConnectorLog,
+        LossyIntegerInferenceDetected,
+        MergeKeyDuplicatesDetected,
+        NodeCompleted,
+        NodeProgress,
+        NodeStarted,
+        RetentionSwept,
+        RetryScheduled,
+        RunCompleted,
+        RunEvent,
+        RunStarted,
+    )
+    from pz_engine.model.checks import Check, CheckType
+    from pz_engine.model.connection import Connection
+    from pz_engine.model.policies import Materialization, OnDelete, SchemaPolicy, Strategy, SyncMode
+    from pz_engine.model.project import Project
+    from pz_engine.model.run import NodeKind, NodeResult, NodeStats, NodeStatus, RunStatus
+
+_HOMES = {
+    "app.compile": ("compile_project", "select_nodes"),
+    "app.history": ("list_runs",),
+    "app.host": ("EngineOverrides", "RunOutcome", "RunRecord", "RunRequest", "Selection"),
+    "app.run": ("run_project",),
+    "base.cancellation": ("CancelToken",),
+    "base.redact": ("ErrorSummary",),
+    "cli.render.console": ("event_lines",),
+    "compile.dag": (
+        "CheckNode",
+        "CompiledProject",
+        "Flow",
+        "Graph",
+        "Node",
+        "PipelineNode",
+        "SinkWriteNode",
+        "SourceLoadNode",
+    ),
+    "errors.diagnostics": ("Diagnostic",),
+    "errors.exceptions": ("PzConfigError", "PzError", "PzStateError", "PzValidationError"),
+    "events.run_journal": ("journal_record",),
+    "events.types": (
+        "AmbiguousDateInferenceDetected",
+        "ConnectorLog",
+        "LossyIntegerInferenceDetected",
+        "MergeKeyDuplicatesDetected",
+        "NodeCompleted",
+        "NodeProgress",
+        "NodeStarted",
+        "RetentionSwept",
+        "RetryScheduled",
+        "RunCompleted",
+        "RunEvent",
+        "RunStarted",
+    ),
+    "model.checks": ("Check", "CheckType"),
+    "model.connection": ("Connection",),
+    "model.policies": ("Materialization", "OnDelete", "SchemaPolicy", "Strategy", "SyncMode"),
+    "model.project": ("Project",),
+    "model.run": ("NodeKind", "NodeResult", "NodeStats", "NodeStatus", "RunStatus"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: PLE0604 - every name is served by __getattr__ and listed once, in _HOMES
+    "__version__",
+    *sorted(_HOME_OF),
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'pz_engine' has no attribute '{name}'")
+    value = getattr(importlib.import_module(f"pz_engine.{home}"), name)
+    globals()[name] = value
+    return value

@@ -20,10 +20,19 @@ def compile_project(
     *,
     vars: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
     env: Mapping[str, str] | None = None,
+    keep_unset_env: bool = False,
 ) -> CompiledProject:
-    """Compile without side effects: no network, no data, no writes; problems are values on the result."""
+    """Compile without side effects: no network, no data, no writes; problems are values on the result.
+
+    Args:
+        project_dir: the project's directory.
+        vars: overrides of `vars:`.
+        env: laid over the process environment.
+        keep_unset_env: leave an unset `${NAME}` as it is written instead of reporting it; for hosts that only show the
+            project and know the values when it runs.
+    """
     try:
-        return open_project(project_dir, vars=vars, env=env)
+        return open_project(project_dir, vars=vars, env=env, keep_unset_env=keep_unset_env)
     except PzValidationError as error:
         return CompiledProject(project_dir.absolute(), None, problems=error.errors)
 

@@ -34,6 +34,9 @@ class Selection:
     node_ids: frozenset[str] | None = None
     """Exactly these nodes; hosts select this way."""
 
+    node_names: frozenset[str] | None = None
+    """Exactly these nodes, by name; for hosts whose definitions may be older than the files."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineOverrides:

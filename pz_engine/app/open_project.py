@@ -20,6 +20,7 @@ def open_project(
     vars: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
     env: Mapping[str, str] | None = None,
     identity: RunIdentity | None = None,
+    keep_unset_env: bool = False,
 ) -> CompiledProject:
     """Load and compile.
 
@@ -27,12 +28,15 @@ def open_project(
         project_dir: the project's directory.
         vars: overrides of `vars:`.
         env: laid over the process environment.
+        keep_unset_env: leave an unset `${NAME}` as it is written instead of reporting it.
         identity: run id and start for templates; verbs that do not run leave it out and get an invented one.
 
     Raises:
         PzValidationError: every problem of the first phase that found any.
     """
     environment = overlay_environment(env or {})
+    if keep_unset_env:
+        environment = _KeepUnset(environment)
     files = load_project(project_dir.absolute(), env=environment, vars_overrides=vars or None)
     return compile_files(files, env=environment, identity=identity or _invented_identity())
 
@@ -40,3 +44,17 @@ def open_project(
 def _invented_identity() -> RunIdentity:
     now = datetime.now(timezone.utc)
     return RunIdentity(f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}Z-{secrets.token_hex(2)}", now)
+
+
+class _KeepUnset(dict[str, str]):
+    """An environment in which an unset variable stands for its own reference."""
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str)
+
+    def __missing__(self, key: str) -> str:
+        return f"${{{key}}}"
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value, or the reference itself."""
+        return self[key] if isinstance(key, str) else default

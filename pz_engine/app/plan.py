@@ -92,6 +92,8 @@ def resolve(compiled: CompiledProject, selection: Selection, *, require_choice: 
     Raises:
         PzValidationError: `PZ0210`, `PZ0215` or `PZ0216`.
     """
+    if selection.node_names is not None:
+        return _by_name(compiled, selection.node_names)
     return resolve_selection(
         compiled,
         names=selection.names,
@@ -100,6 +102,14 @@ def resolve(compiled: CompiledProject, selection: Selection, *, require_choice: 
         node_ids=selection.node_ids,
         require_choice=require_choice,
     )
+
+
+def _by_name(compiled: CompiledProject, names: frozenset[str]) -> frozenset[str]:
+    known = compiled.graph.by_name
+    missing = [Diagnostic("PZ0210", f"no node is called '{name}'", hint="pz ls") for name in sorted(names - set(known))]
+    if missing:
+        raise PzValidationError(missing)
+    return frozenset(known[name].id for name in names)
 
 
 def write_plan(compiled: CompiledProject, plan: ExecutionPlan) -> None:

@@ -1,0 +1,183 @@
+"""One pz node to one Dagster spec; subclass `PzTranslator` to change any attribute.
+
+Every method takes the node and the snapshot it belongs to. Dependencies are computed from final keys, so renaming a key
+never leaves a dangling parent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import dagster as dg
+
+from pz_dagster.keys import asset_key, entity_parts, fold, fold_tag
+from pz_dagster.settings import PzTranslatorSettings
+from pz_dagster.snapshot import Snapshot
+from pz_engine import CheckNode, Node, PipelineNode, SinkWriteNode, SourceLoadNode
+
+_SQL_LIMIT = 8192
+_CHECK_NAME_LENGTH = 200
+
+
+class PzTranslator:
+    """Default translation."""
+
+    def __init__(self, settings: PzTranslatorSettings | None = None) -> None:
+        self.settings = settings or PzTranslatorSettings()
+        """Switches; frozen."""
+
+    def get_asset_key(self, node: Node, snapshot: Snapshot) -> dg.AssetKey:
+        """Return `[project, node]` for loads and pipelines, `[connection, *entity]` for sinks."""
+        if isinstance(node, SinkWriteNode):
+            parts: Sequence[str] = entity_parts(node.connection, node.entity)
+        else:
+            parts = (snapshot.project_name, node.name)
+        return asset_key([*self.settings.key_prefix, *parts])
+
+    def get_remote_key(self, node: SourceLoadNode, snapshot: Snapshot) -> dg.AssetKey:  # noqa: ARG002 - for overriders
+        """Return the key of the entity a load reads; the same rule as a sink's, so that flows join."""
+        return asset_key([*self.settings.key_prefix, *entity_parts(node.connection, node.entity)])
+
+    def get_deps(self, node: Node, snapshot: Snapshot, keys: Mapping[str, dg.AssetKey]) -> Sequence[dg.AssetKey]:
+        """Return upstream keys; `keys` maps node ids to final asset keys."""
+        if isinstance(node, SourceLoadNode):
+            remote = self.get_remote_key(node, snapshot)
+            return [] if remote in keys.values() and self._writes_itself(node, snapshot) else [remote]
+        return [keys[parent] for parent in node.depends_on if parent in keys]
+
+    def get_group_name(self, node: Node, snapshot: Snapshot) -> str:
+        """Return the project, or `<project>/<folder>` for pipelines in folders when switched on."""
+        project = fold(snapshot.project_name)
+        if self.settings.group_by_folder and isinstance(node, PipelineNode):
+            folders = PurePosixPath(node.file).parts[1:-1]
+            return "/".join([project, *map(fold, folders)])
+        return project
+
+    def get_kinds(self, node: Node, snapshot: Snapshot) -> set[str]:
+        """Return `pz` and what the node is made of."""
+        if isinstance(node, PipelineNode):
+            return {"pz", "sql", "duckdb"}
+        if isinstance(node, SourceLoadNode):
+            return {"pz", "source", _connector(node, snapshot)}
+        if isinstance(node, SinkWriteNode):
+            return {"pz", _connector(node, snapshot)}
+        return {"pz"}
+
+    def get_tags(self, node: Node, snapshot: Snapshot) -> Mapping[str, str]:
+        """Return sidecar tags without a value, the node's kind and its flow."""
+        tags = {"pz/kind": node.kind.value, "pz/project": fold_tag(snapshot.project_name)}
+        if isinstance(node, PipelineNode):
+            tags.update({fold_tag(tag): "" for tag in node.tags if fold_tag(tag)})
+        return tags
+
+    def get_owners(self, node: Node, snapshot: Snapshot) -> Sequence[str]:  # noqa: ARG002 - for overriders
+        """Return nobody; override with e-mails or `team:<name>`."""
+        return []
+
+    def get_description(self, node: Node, snapshot: Snapshot) -> str | None:
+        """Return the pipeline's first comment and its SQL, or a sentence about the entity."""
+        if isinstance(node, PipelineNode):
+            comment = leading_comment(node.source_text)
+            if not self.settings.sql_in_description:
+                return comment
+            sql = node.source_text[:_SQL_LIMIT]
+            return "\n\n".join(part for part in (comment, f"```sql\n{sql.strip()}\n```") if part)
+        if isinstance(node, SourceLoadNode):
+            cursor = snapshot.incremental.get(node.id)
+            how = f", only rows behind the stored `{cursor}`" if cursor else ""
+            return f"Loads `{node.entity}` from connection `{node.connection}` ({_connector(node, snapshot)}){how}."
+        if isinstance(node, SinkWriteNode):
+            keys = f" on {', '.join(f'`{key}`' for key in node.keys)}" if node.keys else ""
+            return (
+                f"Writes pipeline `{node.pipeline}` to `{node.entity}` on connection `{node.connection}` "
+                f"({_connector(node, snapshot)}), strategy {node.strategy.value}{keys}."
+            )
+        return None
+
+    def get_metadata(self, node: Node, snapshot: Snapshot) -> Mapping[str, Any]:
+        """Return the node's identity and what is known before it runs."""
+        metadata: dict[str, Any] = {"pz/node_id": node.id, "pz/node": node.name}
+        if isinstance(node, SinkWriteNode):
+            metadata["dagster/table_name"] = f"{node.connection}.{node.entity}"
+        if isinstance(node, (SinkWriteNode, SourceLoadNode)):
+            metadata["dagster/storage_kind"] = _connector(node, snapshot)
+        if isinstance(node, SourceLoadNode) and node.columns:
+            metadata["dagster/column_schema"] = dg.TableSchema(
+                [dg.TableColumn(name, kind) for name, kind in node.columns.items()]
+            )
+        return metadata
+
+    def get_code_version(self, node: Node, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - for overriders
+        """Return the node id: the same inputs give the same id."""
+        return node.id
+
+    def get_automation_condition(self, node: Node, snapshot: Snapshot) -> dg.AutomationCondition | None:  # type: ignore[type-arg]  # noqa: ARG002
+        """Return nothing; override to automate."""
+        return None
+
+    def get_asset_spec(self, node: Node, snapshot: Snapshot, keys: Mapping[str, dg.AssetKey]) -> dg.AssetSpec:
+        """Build the spec of a load, pipeline or sink from the other methods."""
+        return dg.AssetSpec(
+            key=keys[node.id],
+            deps=self.get_deps(node, snapshot, keys),
+            description=self.get_description(node, snapshot),
+            metadata=self.get_metadata(node, snapshot),
+            group_name=self.get_group_name(node, snapshot),
+            kinds=self.get_kinds(node, snapshot),
+            tags=self.get_tags(node, snapshot),
+            owners=self.get_owners(node, snapshot),
+            code_version=self.get_code_version(node, snapshot),
+            automation_condition=self.get_automation_condition(node, snapshot),
+            skippable=True,
+        )
+
+    def get_check_severity(self, node: CheckNode, snapshot: Snapshot) -> dg.AssetCheckSeverity:  # noqa: ARG002
+        """Return ERROR; override to warn instead."""
+        return dg.AssetCheckSeverity.ERROR
+
+    def get_check_spec(
+        self, node: CheckNode, snapshot: Snapshot, asset: dg.AssetKey, *, is_gate: bool
+    ) -> dg.AssetCheckSpec:
+        """Build the spec of a check; blocking when it gates and its severity is ERROR."""
+        severity = self.get_check_severity(node, snapshot)
+        return dg.AssetCheckSpec(
+            name=fold(node.name)[:_CHECK_NAME_LENGTH],
+            asset=asset,
+            blocking=is_gate and severity is dg.AssetCheckSeverity.ERROR,
+            description=describe_check(node),
+            metadata={"pz/node_id": node.id, "pz/node": node.name},
+        )
+
+    @staticmethod
+    def _writes_itself(node: SourceLoadNode, snapshot: Snapshot) -> bool:
+        """Tell whether a sink of the same flow writes what this load reads: the engine does not order the two."""
+        flow = next((set(f.node_ids) for f in snapshot.compiled.flows if node.id in f.node_ids), set())
+        return any(
+            isinstance(other, SinkWriteNode)
+            and other.id in flow
+            and (other.connection, other.entity) == (node.connection, node.entity)
+            for other in snapshot.compiled.nodes
+        )
+
+
+def describe_check(node: CheckNode) -> str:
+    """Describe a check without the values it accepts."""
+    check = node.check
+    what = f" on {', '.join(f'`{column}`' for column in check.columns)}" if check.columns else ""
+    bounds = [f"{key} {value}" for key, value in check.options.items() if key in ("min", "max", "max_age", "name")]
+    return f"{check.type.value}{what}{': ' + ', '.join(bounds) if bounds else ''}"
+
+
+def leading_comment(sql: str) -> str | None:
+    """Return the first block of `--` lines, or None."""
+    match = re.match(r"\s*((?:--[^\n]*\n?)+)", sql)
+    if match is None:
+        return None
+    return " ".join(line.lstrip("-").strip() for line in match[1].strip().splitlines())
+
+
+def _connector(node: SourceLoadNode | SinkWriteNode, snapshot: Snapshot) -> str:
+    return snapshot.compiled.connections[node.connection].connector

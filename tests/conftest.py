@@ -1,0 +1,35 @@
+"""Fixtures for every test: a clean environment and small projects."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pz_engine.testing.project_factory import ProjectFactory
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden-update", action="store_true", help="rewrite golden files")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pz, Dagster or terminal variable of the caller reaches a test."""
+    for name in list(os.environ):
+        if name.startswith(("PZ_", "DAGSTER_")) or name in ("CI", "NO_COLOR", "COLUMNS", "FORCE_COLOR"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("DAGSTER_DISABLE_TELEMETRY", "1")
+
+
+@pytest.fixture
+def factory(tmp_path: Path) -> ProjectFactory:
+    """An empty project below a temporary directory."""
+    return ProjectFactory(tmp_path / "project")
+
+
+@pytest.fixture
+def golden_update(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be rewritten."""
+    return bool(request.config.getoption("--golden-update"))

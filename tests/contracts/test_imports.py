@@ -1,0 +1,135 @@
+"""Imports point downward, heavy libraries stay in the packages that own them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(
+    p for p in (ROOT / "pz_engine").rglob("*.py") if "templates" not in p.relative_to(ROOT / "pz_engine").parts
+)
+
+FLOORS = {
+    "base": 0,
+    "errors": 1,
+    "model": 2,
+    "config": 3,
+    "duck": 3,
+    "events": 3,
+    "resilience": 3,
+    "connectors": 4,
+    "compile": 5,
+    "checks": 5,
+    "plan": 6,
+    "state": 6,
+    "execute": 7,
+    "validate": 7,
+    "app": 8,
+    "cli": 9,
+}
+
+SIDEWAYS = {
+    ("connectors", "duck"): {"pz_engine.duck.quoting"},
+    ("compile", "duck"): {"pz_engine.duck.quoting", "pz_engine.duck.introspect"},
+    ("checks", "duck"): {"pz_engine.duck.quoting"},
+    ("compile", "connectors"): {"pz_engine.connectors.capabilities"},
+}
+"""Pairs of packages where only the named modules may be imported."""
+
+OWNERS = {
+    "duckdb": {"duck"},
+    "pyarrow": {"duck", "connectors"},
+    "yaml": {"config"},
+    "jinja2": {"compile"},
+    "sqlglot": {"compile"},
+    "click": {"cli"},
+    "rich": {"cli"},
+    "jsonschema": {"validate"},
+    "dagster": set(),
+    "sqlalchemy": {"state"},
+}
+
+CLI_MAY = {"app", "events", "errors", "model", "base", "cli"}
+
+
+def imports_of(path: Path) -> list[str]:
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.extend(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            found.append(node.module)
+            found.extend(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def package_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "pz_engine" else None
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_every_import_points_to_a_lower_floor(path: Path) -> None:
+    """A module imports packages below its own, or its own; exceptions are named."""
+    own = path.relative_to(ROOT / "pz_engine").parts[0].removesuffix(".py")
+    if own not in FLOORS:
+        return
+    for module in imports_of(path):
+        other = package_of(module)
+        if other is None or other == own or other not in FLOORS:
+            continue
+        allowed = SIDEWAYS.get((own, other))
+        if allowed is not None:
+            assert (
+                any(module == name or module.startswith(f"{name}.") for name in allowed)
+                or module == f"pz_engine.{other}"
+            ), module
+            continue
+        assert FLOORS[other] < FLOORS[own], f"{path.name} imports {module}"
+        if own == "cli":
+            assert other in CLI_MAY, f"{path.name} imports {module}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_libraries_are_imported_only_where_they_belong(path: Path) -> None:
+    """Only `duck` imports duckdb, only `cli` imports click, and so on; nothing imports the test kit or Dagster."""
+    own = path.relative_to(ROOT / "pz_engine").parts[0].removesuffix(".py")
+    for module in imports_of(path):
+        root = module.split(".")[0]
+        if own != "testing":
+            assert not module.startswith("pz_engine.testing"), module
+        if root in OWNERS and own != "testing":
+            assert own in OWNERS[root], f"{path.name} imports {module}"
+
+
+@pytest.mark.parametrize("kind", ["executors", "builtin"])
+def test_siblings_do_not_import_each_other(kind: str) -> None:
+    """An executor never imports another executor, a built-in connector never another built-in."""
+    folder = next((ROOT / "pz_engine").rglob(kind))
+    for path in folder.rglob("*.py"):
+        own = path.relative_to(folder).parts[0].removesuffix(".py")
+        for module in imports_of(path):
+            if f".{kind}." in module:
+                assert module.split(f".{kind}.")[1].split(".")[0] == own, f"{path} imports {module}"
+
+
+def test_the_integration_uses_public_names_only() -> None:
+    """pz_dagster imports `pz_engine` and public modules of Dagster, nothing deeper."""
+    for path in sorted((ROOT / "pz_dagster").rglob("*.py")):
+        for module in imports_of(path):
+            if module.startswith("pz_engine"):
+                assert module.count(".") <= 1, f"{path.name} imports {module}"
+            if module.startswith("dagster"):
+                parts = module.split(".")
+                assert not any(part.startswith("_") for part in parts), f"{path.name} imports {module}"
+
+
+def test_public_names_are_importable_and_listed() -> None:
+    """`__all__` holds exactly the names that can be imported."""
+    import pz_engine
+
+    for name in pz_engine.__all__:
+        assert getattr(pz_engine, name) is not None
