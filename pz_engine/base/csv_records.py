@@ -34,14 +34,14 @@ class UnreadableLine:
 
 
 def csv_records(stream: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield every record, the header included, with its line; a blank line is an empty list.
+    r"""Yield every record, the header included, with its line; a blank line is an empty list.
 
     Raises:
         csv.Error: a quote is never closed, or text follows a closing quote.
 
     >>> import io
-    >>> list(csv_records(io.StringIO('a,b\\n1,"x\\ny"\\n2,z\\n', newline=""), ","))
-    [(1, ['a', 'b']), (2, ['1', 'x\\ny']), (4, ['2', 'z'])]
+    >>> list(csv_records(io.StringIO('a,b\n1,"x\ny"\n2,z\n', newline=""), ","))
+    [(1, ['a', 'b']), (2, ['1', 'x\ny']), (4, ['2', 'z'])]
     """
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(stream, delimiter=delimiter, strict=True)

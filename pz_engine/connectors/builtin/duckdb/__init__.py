@@ -1,0 +1,1 @@
+"""Tables in DuckDB database files."""

@@ -1,0 +1,99 @@
+"""Text files as they lie on disk: compression, encoding, header line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, TextIO, cast
+
+from pz_engine.base.csv_headers import header_names
+from pz_engine.base.csv_records import csv_records, has_bad_bytes
+from pz_engine.connectors.toolkit.os_errors import file_operation
+from pz_engine.errors.exceptions import PzConnectorError
+
+PYTHON_ENCODINGS = {"utf-8": "utf-8-sig", "utf-16": "utf-16", "latin-1": "latin-1"}
+"""Spelling of an encoding here to Python's; a byte-order mark is dropped."""
+
+
+def compression_of(path: Path, declared: str) -> str:
+    """Return `none`, `gzip` or `zstd`; `auto` goes by the suffix."""
+    if declared != "auto":
+        return declared
+    return {".gz": "gzip", ".zst": "zstd"}.get(path.suffix.lower(), "none")
+
+
+def open_bytes(path: Path, compression: str) -> BinaryIO:
+    """Open a file for reading, decompressed.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    kind = compression_of(path, compression)
+    if kind == "gzip":
+        return cast("BinaryIO", gzip.open(path, "rb"))
+    if kind == "zstd":
+        import pyarrow as pa
+
+        return cast("BinaryIO", pa.CompressedInputStream(pa.OSFile(str(path), "rb"), "zstd"))
+    return path.open("rb")
+
+
+def text_opener(encoding: str, compression: str) -> Callable[[Path], TextIO]:
+    """Return a function that opens a file as text, line ends untouched and undecodable bytes kept as surrogates."""
+    errors = "surrogateescape" if encoding == "utf-8" else "strict"
+
+    def open_text(path: Path) -> TextIO:
+        return io.TextIOWrapper(
+            open_bytes(path, compression), encoding=PYTHON_ENCODINGS[encoding], errors=errors, newline=""
+        )
+
+    return open_text
+
+
+def read_header(path: Path, open_text: Callable[[Path], TextIO], delimiter: str) -> list[str]:
+    """Return the fields of the first line, an empty list for a file without any.
+
+    Raises:
+        PzConnectorError: the file cannot be read as text of its encoding.
+    """
+    operation = f"reading the header of file '{path.name}'"
+    try:
+        with file_operation(operation), open_text(path) as stream:
+            for _, fields in csv_records(stream, delimiter):
+                if any(map(has_bad_bytes, fields)):
+                    raise UnicodeError
+                if fields:
+                    return fields
+    except (UnicodeError, csv.Error, EOFError) as error:
+        raise PzConnectorError(
+            f"{operation} failed: it is not text of the declared encoding and delimiter",
+            is_transient=False,
+            hint="set 'encoding', 'compression' or 'delimiter' to what the file uses",
+        ) from error
+    return []
+
+
+def widest_record(path: Path, open_text: Callable[[Path], TextIO], delimiter: str) -> int:
+    """Return the largest number of fields in any record; reads the whole file.
+
+    Raises:
+        PzConnectorError: the file cannot be read, or breaks the quoting rules.
+    """
+    operation = f"reading file '{path.name}'"
+    try:
+        with file_operation(operation), open_text(path) as stream:
+            return max((len(fields) for _, fields in csv_records(stream, delimiter)), default=0)
+    except (UnicodeError, csv.Error, EOFError) as error:
+        raise PzConnectorError(f"{operation} failed: it is not well-formed csv", is_transient=False) from error
+
+
+def padded_names(header: tuple[str, ...], width: int) -> tuple[str, ...]:
+    """Name the fields beyond a header `extra_1`, `extra_2`, ….
+
+    >>> padded_names(("a", "b"), 4)
+    ('a', 'b', 'extra_1', 'extra_2')
+    """
+    return header_names((*header, *(f"extra_{number + 1}" for number in range(max(0, width - len(header))))))
