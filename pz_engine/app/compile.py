@@ -59,3 +59,8 @@ def write_compile_artifacts(compiled: CompiledProject, selected: frozenset[str])
             text = compiled_sql_text(compiled, node)
             write_atomically(target / "compiled" / f"{node.name}.sql", text.encode(), durable=False)
     return target
+
+
+def manifest_nodes(compiled: CompiledProject, selected: frozenset[str]) -> list[Any]:
+    """Return the selected nodes as the manifest writes them."""
+    return list(build_manifest(compiled, selected)["nodes"])

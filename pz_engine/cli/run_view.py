@@ -1,0 +1,160 @@
+"""Runs a project on behalf of a verb and shows it: as lines, as a live tree, or as JSON lines.
+
+The view only listens. It can neither fail a run nor hold it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pz_engine.app.host import RunOutcome, RunRequest, Selection
+from pz_engine.base.cancellation import CancelToken
+from pz_engine.cli.exit_codes import ExitCode
+from pz_engine.cli.render import console
+from pz_engine.cli.render.live_display import LiveDisplay
+from pz_engine.cli.render.ndjson import NdjsonWriter
+from pz_engine.cli.render.terminal import DRAIN_SECONDS, Terminal
+from pz_engine.errors.diagnostics import Diagnostic
+from pz_engine.events.types import ConnectorLog, NodeStarted, RetentionSwept, RunEvent, RunStarted
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a verb was asked for."""
+
+    project_dir: Path
+    vars: Mapping[str, Any]
+    mode: Literal["run", "test"]
+    selection: Selection
+    verbosity: int
+    is_json: bool
+    full_refresh: bool = False
+    fail_fast: bool = False
+    check_lock: bool = True
+
+
+def run_and_show(terminal: Terminal, options: RunOptions) -> ExitCode:
+    """Run the project, show it, and return the exit code.
+
+    Raises:
+        PzValidationError: the project was refused before anything ran.
+        PzStateError: the state store is not usable.
+    """
+    from pz_engine.app.run import run_project
+
+    terminal.drain_seconds = DRAIN_SECONDS
+    view = RunView(terminal, options)
+    cancel = CancelToken()
+    try:
+        outcome = run_project(
+            RunRequest(
+                project_dir=options.project_dir,
+                vars=options.vars,
+                mode=options.mode,
+                selection=options.selection,
+                fail_fast=options.fail_fast,
+                full_refresh=options.full_refresh,
+                check_lock=options.check_lock,
+                event_sink=view.show_event,
+                note_sink=view.show_note,
+                warning_sink=view.show_warning,
+                cancel=cancel,
+                install_signal_handlers=True,
+            )
+        )
+    finally:
+        view.close()
+    return _close(terminal, options, view, outcome, is_cancelled=cancel.is_set())
+
+
+class RunView:
+    """What a run shows while it lives."""
+
+    def __init__(self, terminal: Terminal, options: RunOptions) -> None:
+        self._terminal = terminal
+        self._verbosity = options.verbosity
+        self._is_json = options.is_json
+        self._title = f"pz {options.mode}"
+        self._writer = NdjsonWriter(terminal)
+        self._live: LiveDisplay | None = None
+        self.has_begun = False
+        """Whether any node started."""
+
+        self.swept: RetentionSwept | None = None
+
+    def show_event(self, event: RunEvent) -> None:
+        """Show one event."""
+        self.has_begun = self.has_begun or isinstance(event, NodeStarted)
+        if isinstance(event, RetentionSwept):
+            self.swept = event
+        if self._is_json:
+            self._writer(event)
+            return
+        if isinstance(event, RunStarted):
+            self._live = self._open_live()
+        if isinstance(event, RetentionSwept):
+            return
+        if self._live is not None:
+            self._live(event)
+        if self._live is None or isinstance(event, ConnectorLog):
+            for line in console.event_lines(event, self._verbosity):
+                self._print(line)
+
+    def show_note(self, note: str) -> None:
+        """Show one note; called from any thread."""
+        if self._verbosity > console.QUIET:
+            self._print(console.note_line(note))
+
+    def show_warning(self, warning: Diagnostic) -> None:
+        """Show a warning found before the run."""
+        if self._verbosity > console.QUIET:
+            self._terminal.err(console.warning_line(warning))
+
+    def close(self) -> None:
+        """Stop the live tree, leaving its last state on the terminal."""
+        live, self._live = self._live, None
+        if live is not None and not live.close(DRAIN_SECONDS):
+            self._terminal.abandon()
+
+    def _open_live(self) -> LiveDisplay | None:
+        stream = self._terminal.out_stream
+        if stream is None or not self._terminal.is_interactive or self._verbosity == console.QUIET:
+            return None
+        return LiveDisplay(stream, self._title, has_colour=self._terminal.has_colour)
+
+    def _print(self, line: str) -> None:
+        live = self._live
+        if live is not None:
+            live.say(line)
+        elif self._is_json:
+            self._terminal.err(line)
+        else:
+            self._terminal.out(line)
+
+
+def _close(
+    terminal: Terminal, options: RunOptions, view: RunView, outcome: RunOutcome, *, is_cancelled: bool
+) -> ExitCode:
+    write = terminal.err if options.is_json else terminal.out
+    if is_cancelled and not view.has_begun:
+        terminal.err("cancelled: the run was stopped before any node started")
+        return ExitCode(outcome.exit_code)
+    if not outcome.results and options.mode == "test":
+        write("no checks to run")
+        return ExitCode(outcome.exit_code)
+    if is_cancelled:
+        terminal.err("cancelled: the run was stopped before it finished")
+    elif outcome.problem is not None:
+        terminal.err(console.problem_line(outcome.problem))
+    if options.verbosity >= console.VERBOSE:
+        for key, reason in outcome.watermarks_held.items():
+            if not any(key in note for note in outcome.notes):
+                write(console.note_line(f"the watermark of {key} stays: {reason}"))
+    write(console.summary_line(outcome.run_id, outcome.results, outcome.results_path))
+    swept = console.retention_line(view.swept) if view.swept is not None else None
+    if swept is not None and options.verbosity > console.QUIET:
+        write(swept)
+    return ExitCode(outcome.exit_code)

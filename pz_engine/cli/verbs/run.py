@@ -1,0 +1,62 @@
+"""`pz run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pz_engine.cli import options, reporting
+from pz_engine.cli.render.terminal import Terminal
+
+
+@click.command("run")
+@options.names_argument
+@options.project_option
+@options.vars_option
+@options.select_option
+@options.all_option
+@click.option("--full-refresh", is_flag=True, help="Read in full: stored watermarks are ignored, then stored anew.")
+@options.fail_fast_option
+@options.lock_option
+@options.log_format_option("one event per line")
+@options.verbosity_options
+@click.pass_obj
+def command(
+    terminal: Terminal,
+    names: tuple[str, ...],
+    project_dir: Path,
+    vars_text: str | None,
+    select: str | None,
+    everything: bool,
+    full_refresh: bool,
+    fail_fast: bool,
+    skip_lock_check: bool,
+    log_format: str,
+    quiet: bool,
+    verbose: int,
+) -> int:
+    """Run flows end to end.
+
+    NAMEs are exact node names; each stands for itself, what it needs and what needs it. A project with two or more
+    independent flows needs a NAME, --select or --all. Results are in .pz/runs/RUN_ID/run_results.json.
+    """
+    from pz_engine.app.arguments import parse_vars
+    from pz_engine.app.host import Selection
+    from pz_engine.cli.run_view import RunOptions, run_and_show
+
+    reporting.warn_lock_check(terminal, skipped=skip_lock_check)
+    return run_and_show(
+        terminal,
+        RunOptions(
+            project_dir=project_dir,
+            vars=parse_vars(vars_text),
+            mode="run",
+            selection=Selection(names, select or None, everything),
+            verbosity=options.verbosity_of(quiet, verbose),
+            is_json=log_format == "json",
+            full_refresh=full_refresh,
+            fail_fast=fail_fast,
+            check_lock=not skip_lock_check,
+        ),
+    )
