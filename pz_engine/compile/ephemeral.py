@@ -13,7 +13,7 @@ from pz_engine.compile.sql_tree import Tree, render_faithfully, top_node
 from pz_engine.compile.template.calls import CTE_MARKER
 from pz_engine.duck.introspect import SqlParser
 
-_BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
+_BLANK = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _WITH = re.compile(r"with(?:(\s+recursive)(?=[\s\"(]))?(?=[\s\"])", re.IGNORECASE)
 
 

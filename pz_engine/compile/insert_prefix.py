@@ -10,7 +10,7 @@ import re
 from pz_engine.compile.template.calls import SINK_MARKER, RenderedPipeline
 from pz_engine.errors.collector import ProblemCollector
 
-_HEAD = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*insert\s+into\s+", re.IGNORECASE | re.DOTALL)
+_HEAD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*insert\s+into\s+", re.IGNORECASE | re.DOTALL)
 _SHAPE = (
     "start the file with INSERT INTO {{ sink(...) }}, or INSERT INTO [{{ sink(...) }}, {{ sink(...) }}], then the query"
 )

@@ -129,15 +129,6 @@ def text_constants(node: Any, prefix: str) -> Iterator[str]:
                         yield value
 
 
-def without_locations(node: Any) -> Any:
-    """Return a tree without the positions of its parts in the text, for comparing."""
-    if isinstance(node, dict):
-        return {key: without_locations(value) for key, value in node.items() if key != "query_location"}
-    if isinstance(node, list):
-        return [without_locations(item) for item in node]
-    return node
-
-
 def render_faithfully(parser: SqlParser, tree: Tree) -> str | None:
     """Render a tree, or return None when the text would not parse back to the same tree."""
     text = parser.render(tree)
@@ -146,18 +137,22 @@ def render_faithfully(parser: SqlParser, tree: Tree) -> str | None:
     again = parser.parse(text)
     if again is None:
         return None
-    if without_locations(_unwrap_values(again)) == without_locations(_unwrap_values(tree)):
-        return text
-    return None
+    return text if _comparable(again) == _comparable(tree) else None
 
 
-def _unwrap_values(node: Any) -> Any:
-    """Undo the sub-query that rendering puts around a VALUES list."""
+def _comparable(node: Any) -> Any:
+    """Undo what parsing and rendering change without a change of meaning.
+
+    Positions go, nested ANDs and ORs are flattened, and so is the sub-query that rendering puts around VALUES.
+    """
     if isinstance(node, list):
-        return [_unwrap_values(item) for item in node]
+        return [_comparable(item) for item in node]
     if not isinstance(node, dict):
         return node
-    node = {key: _unwrap_values(value) for key, value in node.items()}
+    node = {key: _comparable(value) for key, value in node.items() if key != "query_location"}
+    if node.get("class") == "CONJUNCTION":
+        parts = [child["children"] if child.get("type") == node["type"] else [child] for child in node["children"]]
+        node["children"] = [child for part in parts for child in part]
     if node.get("type") == "SUBQUERY" and node.get("alias") == "valueslist" and "subquery" in node:
         inner = node["subquery"].get("node", {})
         source = inner.get("from_table") or {}

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from pz_engine.model.cursor_values import CURSOR_TYPES
+
 _DUCK_TYPES = {
     "int": "INTEGER",
     "bigint": "BIGINT",
@@ -51,7 +53,9 @@ def duck_type_of(contract_type: str) -> str | None:
 def cursor_type_of_contract(contract_type: str) -> str | None:
     """Return the cursor type a contract type gives a column, or None when it cannot be a cursor.
 
-    >>> cursor_type_of_contract("bigint"), cursor_type_of_contract("varchar")
-    ('bigint', None)
+    >>> cursor_type_of_contract("bigint"), cursor_type_of_contract("decimal(18,2)"), cursor_type_of_contract("varchar")
+    ('bigint', 'decimal', None)
     """
-    return contract_type if contract_type in {"int", "bigint", "decimal", "date", "timestamp"} else None
+    if _DECIMAL.fullmatch(contract_type):
+        return "decimal"
+    return contract_type if contract_type in CURSOR_TYPES else None

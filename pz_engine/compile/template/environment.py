@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from jinja2 import StrictUndefined
+from jinja2.exceptions import SecurityError
 from jinja2.runtime import LoopContext, Undefined
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pz_engine.compile.template.spelling import PzSpelling
 

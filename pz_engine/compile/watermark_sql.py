@@ -1,0 +1,252 @@
+"""Recognises `watermark()` comparisons in a query.
+
+A comparison counts only where it filters the rows of its own table for certain: a condition of WHERE, or of a join that
+drops what does not match. Anything else could lose rows once the bound is pushed into the read, so it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pz_engine.compile.sql_tree import (
+    Slot,
+    Tree,
+    conjuncts,
+    is_table,
+    joins,
+    relation_alias,
+    relations,
+    select_nodes,
+    text_constants,
+    walk,
+)
+from pz_engine.compile.template.calls import WATERMARK_MARKER
+from pz_engine.duck.introspect import SqlParser
+from pz_engine.duck.quoting import STAGING_SCHEMA, quote_literal
+
+_FLOORS = {"COMPARE_GREATERTHAN": False, "COMPARE_GREATERTHANOREQUALTO": True}
+_CEILINGS = {"COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"}
+_FLIPPED = {
+    "COMPARE_GREATERTHAN": "COMPARE_LESSTHAN",
+    "COMPARE_GREATERTHANOREQUALTO": "COMPARE_LESSTHANOREQUALTO",
+    "COMPARE_LESSTHAN": "COMPARE_GREATERTHAN",
+    "COMPARE_LESSTHANOREQUALTO": "COMPARE_GREATERTHANOREQUALTO",
+}
+_VALUE_CLASSES = {"CONSTANT", "FUNCTION", "CAST", "OPERATOR", "CASE", "COMPARISON", "CONJUNCTION", "BETWEEN"}
+_BOTH_SIDES = frozenset({"left", "right"})
+_FILTERED_SIDES = {"INNER": _BOTH_SIDES, "SEMI": _BOTH_SIDES, "LEFT": frozenset({"right"}), "RIGHT": frozenset({"left"}),
+                   "ANTI": frozenset({"right"})}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One recognised floor."""
+
+    sentinel: str
+    cursor: str
+    is_inclusive: bool
+    keeps_null_cursor: bool
+    value_sql: str
+    """The value side, sentinel included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One use of a sentinel that bounds nothing."""
+
+    sentinel: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkAnalysis:
+    """What a query does with its sentinels; recognised comparisons are guarded against NULL in the tree."""
+
+    comparisons: tuple[Comparison, ...]
+    violations: tuple[Violation, ...]
+
+
+def analyse_watermarks(tree: Tree, tables: Mapping[str, str], parser: SqlParser) -> WatermarkAnalysis:
+    """Recognise every comparison and add `<value> IS NULL OR` to it in the tree.
+
+    Args:
+        tree: the query; changed in place.
+        tables: staging table of each sentinel's entity.
+        parser: renders value sides and knows which functions are deterministic.
+    """
+    return _Analysis(tree, tables, parser).run()
+
+
+def substitute_watermarks(sql: str, literals: Mapping[str, str]) -> str:
+    """Put SQL literals in place of quoted sentinels.
+
+    >>> substitute_watermarks("u > '__pz_watermark__erp.orders'", {"__pz_watermark__erp.orders": "DATE '2026-01-02'"})
+    "u > DATE '2026-01-02'"
+    """
+    for sentinel, literal in literals.items():
+        sql = sql.replace(quote_literal(sentinel), literal)
+    return sql
+
+
+class _NotRecognisedError(Exception):
+    """Why a comparison is no floor."""
+
+
+class _Analysis:
+    def __init__(self, tree: Tree, tables: Mapping[str, str], parser: SqlParser) -> None:
+        self._tree = tree
+        self._tables = tables
+        self._parser = parser
+        self._comparisons: list[Comparison] = []
+        self._violations: list[Violation] = []
+        self._explained: set[int] = set()
+        """Identities of the constants already accounted for, well or badly."""
+
+    def run(self) -> WatermarkAnalysis:
+        for select in list(select_nodes(self._tree)):
+            for slot, sides in _filter_slots(select):
+                if _has_sentinel(slot.node):
+                    self._condition(select, slot, sides)
+        for sentinel, constant in _sentinels(self._tree):
+            if id(constant) not in self._explained:
+                self._explained.add(id(constant))
+                cause = "it stands outside a condition of WHERE or of an inner join's ON"
+                self._violations.append(Violation(sentinel, cause))
+        return WatermarkAnalysis(tuple(self._comparisons), tuple(self._violations))
+
+    def _condition(self, select: Tree, slot: Slot, visible: frozenset[int] | None) -> None:
+        node, null_test = slot.node, None
+        target = slot
+        if node.get("type") == "CONJUNCTION_OR" and len(node["children"]) == 2:
+            tests = [index for index, child in enumerate(node["children"]) if child.get("type") == "OPERATOR_IS_NULL"]
+            if len(tests) == 1:
+                null_test = node["children"][tests[0]]["children"][0]
+                target = Slot(node["children"], 1 - tests[0])
+        if any(inner.get("type") == "SELECT_NODE" and _has_sentinel(inner) for inner in walk(node)):
+            return  # a sub-query's own conditions are looked at in its own turn
+        try:
+            comparison = self._recognise(select, target.node, visible, null_test)
+        except _NotRecognisedError as error:
+            for sentinel in dict.fromkeys(text for text, _ in _sentinels(node)):
+                self._violations.append(Violation(sentinel, str(error)))
+            self._explain(node)
+            return
+        self._comparisons.append(comparison)
+        self._explain(node)
+        self._guard(target)
+
+    def _explain(self, node: Tree) -> None:
+        self._explained.update(id(constant) for _, constant in _sentinels(node))
+
+    def _recognise(
+        self, select: Tree, node: Tree, visible: frozenset[int] | None, null_test: Tree | None
+    ) -> Comparison:
+        if node.get("class") != "COMPARISON":
+            raise _NotRecognisedError(_describe_misuse(node))
+        left, right, kind = node["left"], node["right"], node["type"]
+        if _has_sentinel(left) and _has_sentinel(right):
+            raise _NotRecognisedError("both sides of the comparison hold a watermark()")
+        cursor, value = (right, left) if _has_sentinel(left) else (left, right)
+        if cursor is right:
+            kind = _FLIPPED.get(kind, kind)
+        if kind not in _FLOORS and kind not in _CEILINGS:
+            raise _NotRecognisedError("it is compared with an operator other than > and >=")
+        if cursor.get("class") != "COLUMN_REF":
+            raise _NotRecognisedError("the other side is no bare column, but an expression")
+        self._check_value(value)
+        sentinel = next(text_constants(value, WATERMARK_MARKER))
+        name = self._resolve(select, cursor, sentinel, visible)
+        if kind in _CEILINGS:
+            raise _NotRecognisedError("it is an upper bound; only lower bounds can be declared")
+        if null_test is not None and null_test.get("column_names") != cursor["column_names"]:
+            raise _NotRecognisedError("it is one arm of an OR")
+        value_sql = self._parser.render_expression(value)
+        if value_sql is None:
+            raise _NotRecognisedError("the value side cannot be rendered")
+        return Comparison(sentinel, name, _FLOORS[kind], null_test is not None, value_sql)
+
+    def _check_value(self, value: Tree) -> None:
+        sentinels = set(text_constants(value, WATERMARK_MARKER))
+        if len(sentinels) > 1:
+            raise _NotRecognisedError("the value side uses the watermarks of several entities")
+        for node in walk(value):
+            kind = node.get("class")
+            if kind == "COLUMN_REF":
+                raise _NotRecognisedError("the value side holds a column")
+            if kind is not None and kind not in _VALUE_CLASSES:
+                raise _NotRecognisedError("the value side holds more than constants and functions of them")
+            if kind == "FUNCTION":
+                name = str(node["function_name"])
+                is_age_of_now = name.lower() == "age" and len(node["children"]) == 1
+                if is_age_of_now or not self._parser.is_deterministic(name):
+                    raise _NotRecognisedError(f"the value side calls {name}(), which is unknown or not deterministic")
+
+    def _resolve(self, select: Tree, cursor: Tree, sentinel: str, visible: frozenset[int] | None) -> str:
+        parts = [str(part) for part in cursor["column_names"]]
+        found = list(relations(select.get("from_table")))
+        if len(parts) == 1:
+            if len(found) != 1:
+                raise _NotRecognisedError(f"column {parts[0]} has no table name in front, and several tables are read")
+            table = found[0]
+        elif len(parts) == 2:
+            named = [relation for relation in found if relation_alias(relation) == parts[0].lower()]
+            if len(named) != 1:
+                raise _NotRecognisedError(f"'{parts[0]}' names no table of this SELECT")
+            table = named[0]
+        else:
+            raise _NotRecognisedError("the other side is no bare column, but a field of one")
+        if not is_table(table, STAGING_SCHEMA, self._tables[sentinel]) or table.get("column_name_alias"):
+            raise _NotRecognisedError(f"column {parts[-1]} does not come from the source() of this entity")
+        if visible is not None and id(table) not in visible:
+            raise _NotRecognisedError("the join keeps rows that do not meet its condition")
+        return parts[-1]
+
+    def _guard(self, slot: Slot) -> None:
+        comparison = slot.node
+        value = comparison["right"] if _has_sentinel(comparison["right"]) else comparison["left"]
+        location = comparison.get("query_location", 0)
+        is_null = {"class": "OPERATOR", "type": "OPERATOR_IS_NULL", "alias": "", "query_location": location,
+                   "children": [value]}  # fmt: skip
+        slot.replace(
+            {"class": "CONJUNCTION", "type": "CONJUNCTION_OR", "alias": "", "query_location": location,
+             "children": [is_null, comparison]}
+        )  # fmt: skip
+
+
+def _filter_slots(select: Tree) -> Iterator[tuple[Slot, frozenset[int] | None]]:
+    """Yield the conditions of a SELECT; with each the tables it filters, None for all of them."""
+    if select.get("where_clause"):
+        for slot in conjuncts(Slot(select, "where_clause")):
+            yield slot, None
+    for join in joins(select.get("from_table")):
+        if not join.get("condition") or join.get("ref_type") != "REGULAR":
+            continue
+        sides = _FILTERED_SIDES.get(str(join.get("join_type")), frozenset())
+        visible = frozenset(id(table) for side in sides for table in relations(join[side]))
+        for slot in conjuncts(Slot(join, "condition")):
+            yield slot, visible
+
+
+def _sentinels(node: Tree) -> Iterator[tuple[str, Tree]]:
+    for current in walk(node):
+        if current.get("class") == "CONSTANT":
+            for text in text_constants(current, WATERMARK_MARKER):
+                yield text, current
+
+
+def _has_sentinel(node: Tree) -> bool:
+    return next(text_constants(node, WATERMARK_MARKER), None) is not None
+
+
+def _describe_misuse(node: Tree) -> str:
+    kind = str(node.get("type", ""))
+    if kind == "CONJUNCTION_OR":
+        return "it is one arm of an OR"
+    if kind == "OPERATOR_NOT":
+        return "it stands below NOT"
+    if "BETWEEN" in kind:
+        return "it is used in BETWEEN"
+    if kind in {"COMPARE_IN", "COMPARE_NOT_IN"}:
+        return "it is used in IN"
+    return "it is not compared with > or >="
