@@ -118,7 +118,8 @@ class PzInvocation:
         detail = self._resource.error_detail
         if detail == "full" or (detail == "auto" and os.environ.get("DAGSTER_IS_DEV_CLI")):
             return message
-        return ErrorSummary.from_message(message).text
+        summary = ErrorSummary.from_message(message)
+        return f"{summary.kind}: {summary.message}" if summary.kind else summary.message
 
     def _drive(self) -> Iterator[RunEvent | str]:
         """Run the engine in a thread and yield events and notes until its call returns."""

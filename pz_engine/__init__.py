@@ -52,6 +52,62 @@ if TYPE_CHECKING:
     from pz_engine.model.project import Project
     from pz_engine.model.run import NodeKind, NodeResult, NodeStats, NodeStatus, RunStatus
 
+__all__ = [
+    "AmbiguousDateInferenceDetected",
+    "CancelToken",
+    "Check",
+    "CheckNode",
+    "CheckType",
+    "CompiledProject",
+    "Connection",
+    "ConnectorLog",
+    "Diagnostic",
+    "EngineOverrides",
+    "ErrorSummary",
+    "Flow",
+    "Graph",
+    "LossyIntegerInferenceDetected",
+    "Materialization",
+    "MergeKeyDuplicatesDetected",
+    "Node",
+    "NodeCompleted",
+    "NodeKind",
+    "NodeProgress",
+    "NodeResult",
+    "NodeStarted",
+    "NodeStats",
+    "NodeStatus",
+    "OnDelete",
+    "PipelineNode",
+    "Project",
+    "PzConfigError",
+    "PzError",
+    "PzStateError",
+    "PzValidationError",
+    "RetentionSwept",
+    "RetryScheduled",
+    "RunCompleted",
+    "RunEvent",
+    "RunOutcome",
+    "RunRecord",
+    "RunRequest",
+    "RunStarted",
+    "RunStatus",
+    "SchemaPolicy",
+    "Selection",
+    "SinkWriteNode",
+    "SourceLoadNode",
+    "Strategy",
+    "SyncMode",
+    "__version__",
+    "compile_project",
+    "event_lines",
+    "journal_record",
+    "list_runs",
+    "run_project",
+    "select_nodes",
+]
+
 _HOMES = {
     "app.compile": ("compile_project", "select_nodes"),
     "app.history": ("list_runs",),
@@ -94,11 +150,6 @@ _HOMES = {
     "model.run": ("NodeKind", "NodeResult", "NodeStats", "NodeStatus", "RunStatus"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-
-__all__ = [  # noqa: PLE0604 - every name is served by __getattr__ and listed once, in _HOMES
-    "__version__",
-    *sorted(_HOME_OF),
-]
 
 
 def __getattr__(name: str) -> Any:

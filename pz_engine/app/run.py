@@ -6,7 +6,7 @@ advanced, so a process killed in between leaves `running`, which is honest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -26,7 +26,7 @@ from pz_engine.errors.exceptions import PzInternalError
 from pz_engine.events.bus import EventBus
 from pz_engine.events.publisher import Publisher
 from pz_engine.events.run_journal import RunJournal
-from pz_engine.events.types import NodeReference, RetentionSwept, RunCompleted, RunStarted
+from pz_engine.events.types import NodeReference, RetentionSwept, RunCompleted, RunEvent, RunStarted
 from pz_engine.execute.context import RunContext
 from pz_engine.execute.node_runner import NodeRunner
 from pz_engine.execute.orchestrator import DispatchOutcome, Orchestrator
@@ -190,7 +190,9 @@ class _Run:
         request, prepared = self._request, self._prepared
         self._journal_path = self._project_dir / ".pz" / "journal" / f"{self._run_id}.jsonl"
         journal = RunJournal(self._journal_path.parent, self._run_id, on_warning=self._note)
-        consumers = [journal, *([request.event_sink] if request.event_sink is not None else [])]
+        consumers: list[Callable[[RunEvent], None]] = [journal]
+        if request.event_sink is not None:
+            consumers.append(request.event_sink)
         bus = EventBus(consumers, self._note)
         publisher = Publisher(bus, request.clock, self._run_id)
         results_file = RunResultsFile(self._directory.results, self._run_id, self._started_at, on_warning=self._note)

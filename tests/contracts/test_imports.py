@@ -128,8 +128,9 @@ def test_the_integration_uses_public_names_only() -> None:
 
 
 def test_public_names_are_importable_and_listed() -> None:
-    """`__all__` holds exactly the names that can be imported."""
+    """`__all__` holds exactly the names that can be imported, in order."""
     import pz_engine
 
+    assert pz_engine.__all__ == sorted(["__version__", *pz_engine._HOME_OF])
     for name in pz_engine.__all__:
         assert getattr(pz_engine, name) is not None

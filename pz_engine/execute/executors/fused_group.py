@@ -12,19 +12,22 @@ from dataclasses import dataclass, field
 from pz_engine.base.cancellation import Cancelled
 from pz_engine.compile.dag import Node, PipelineNode, SinkWriteNode, SourceLoadNode
 from pz_engine.connectors.api import NativeCopy
-from pz_engine.duck.cast_diagnosis import csv_shape_error, locate
+from pz_engine.duck.cast_diagnosis import locate
 from pz_engine.duck.checked_scan import cast_failure
 from pz_engine.duck.quoting import staging_relation
 from pz_engine.duck.scan_counts import ScanCount, collect, enable
 from pz_engine.duck.statement_error import DuckStatementError
+from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.execute.bounds import Bounds
 from pz_engine.execute.context import Attempt
 from pz_engine.execute.gates.merge_keys import guard_merge_keys
-from pz_engine.execute.native_read import PreparedScan, explain_scan_failure, prepare_scan
+from pz_engine.execute.native_read import PreparedScan, prepare_scan, recover, run_with_recovery
 from pz_engine.execute.native_write import committed_files, prepare_copy, run_copy
 from pz_engine.execute.outcome import Execution, MemberFailure
 from pz_engine.execute.pipeline_sql import pipeline_query
 from pz_engine.model.policies import Strategy
+
+_SQL_ERRORS = frozenset({"ConversionException", "OutOfRangeException", "InvalidInputException", "BinderException"})
 
 
 @dataclass(slots=True)
@@ -61,11 +64,9 @@ def _define_view(attempt: Attempt, group: _Group, member: Node) -> None:
     try:
         if isinstance(member, SourceLoadNode):
             prepared = prepare_scan(context, cursor, member, Bounds())
-            group.scans[member.id] = prepared
-            try:
-                cursor.execute(f"create or replace view {relation} as {prepared.query}")
-            except DuckStatementError as error:
-                raise explain_scan_failure(context, cursor, member, prepared, error) from None
+            _, group.scans[member.id] = run_with_recovery(
+                context, cursor, prepared, lambda query: cursor.execute(f"create or replace view {relation} as {query}")
+            )
         elif isinstance(member, PipelineNode):
             query = pipeline_query(context, cursor, member)
             cursor.execute(f"create or replace view {relation} as (\n{query}\n)")
@@ -76,55 +77,78 @@ def _define_view(attempt: Attempt, group: _Group, member: Node) -> None:
 
 
 def _run_root(attempt: Attempt, group: _Group, root: Node) -> tuple[int, NativeCopy | None]:
+    while True:
+        try:
+            return _run_once(attempt, group, root)
+        except (Cancelled, MemberFailure):
+            raise
+        except DuckStatementError as error:
+            if not _redefine(attempt, group, error):
+                raise _attribute(attempt, root, error) from None
+        except Exception as error:
+            raise MemberFailure(root.id, error) from None
+
+
+def _run_once(attempt: Attempt, group: _Group, root: Node) -> tuple[int, NativeCopy | None]:
     context, cursor = attempt.context, attempt.cursor
 
     def count_scans() -> None:
         group.counts = collect(cursor)
 
-    try:
-        if isinstance(root, SinkWriteNode):
-            guard_merge_keys(attempt, root, staging_relation(root.pipeline))
-            copy = prepare_copy(context, cursor, root)
-            return run_copy(cursor, root, copy, after_statement=count_scans), copy
-        if not isinstance(root, PipelineNode):
-            raise TypeError(root.name)
-        query = pipeline_query(context, cursor, root)
-        rows = cursor.changed_rows(f"create or replace table {staging_relation(root.name)} as (\n{query}\n)")
-        count_scans()
-    except Cancelled:
-        raise
-    except DuckStatementError as error:
-        raise _attribute(attempt, group, root, error) from None
-    except Exception as error:
-        raise MemberFailure(root.id, error) from None
+    if isinstance(root, SinkWriteNode):
+        guard_merge_keys(attempt, root, staging_relation(root.pipeline))
+        copy = prepare_copy(context, cursor, root)
+        return run_copy(cursor, root, copy, after_statement=count_scans), copy
+    if not isinstance(root, PipelineNode):
+        raise TypeError(root.name)
+    query = pipeline_query(context, cursor, root)
+    rows = cursor.changed_rows(f"create or replace table {staging_relation(root.name)} as (\n{query}\n)")
+    count_scans()
     return rows, None
 
 
-def _attribute(attempt: Attempt, group: _Group, root: Node, error: DuckStatementError) -> MemberFailure:
-    """Find the member a failed statement's error belongs to; the root when nothing tells."""
-    context, cursor = attempt.context, attempt.cursor
-    graph = context.compiled.graph
-    misfit, shape = cast_failure(error), csv_shape_error(error)
-    for node_id, prepared in group.scans.items():
-        node = graph.by_id[node_id]
-        if not isinstance(node, SourceLoadNode):
-            continue
-        files = {str(file) for file in prepared.scan.files}
-        is_culprit = (
-            (misfit is not None and locate(cursor, prepared.scan, misfit.column, misfit.type) is not None)
-            or (shape is not None and str(shape.file) in files)
-            or (misfit is None and shape is None and any(file in error.raw for file in files))
+def _redefine(attempt: Attempt, group: _Group, error: DuckStatementError) -> bool:
+    """Give a source another view when its content asks for one; True when the statement is worth repeating.
+
+    Raises:
+        MemberFailure: a source is at fault.
+    """
+    for node_id in _suspects(attempt, group, error):
+        try:
+            again = recover(attempt.context, attempt.cursor, group.scans[node_id], error)
+        except PzConnectorError as failure:
+            raise MemberFailure(node_id, failure) from None
+        if again is not None:
+            group.scans[node_id] = again
+            relation = staging_relation(again.node.name)
+            attempt.cursor.execute(f"create or replace view {relation} as {again.query}")
+            return True
+    return False
+
+
+def _suspects(attempt: Attempt, group: _Group, error: DuckStatementError) -> list[str]:
+    """Return the sources a failure may come from; a value that does not fit belongs to the file that holds it."""
+    misfit = cast_failure(error)
+    if misfit is None or len(group.scans) == 1:
+        return list(group.scans)
+    owners = [node_id for node_id, scan in group.scans.items() if misfit.column in scan.resolved.types]
+    holders = [
+        node_id
+        for node_id in owners
+        if locate(
+            attempt.cursor,
+            group.scans[node_id].scan,
+            misfit.column,
+            group.scans[node_id].resolved.types[misfit.column],
         )
-        if is_culprit:
-            return MemberFailure(node_id, explain_scan_failure(context, cursor, node, prepared, error))
+    ]
+    return holders[:1] or owners[:1]
+
+
+def _attribute(attempt: Attempt, root: Node, error: DuckStatementError) -> MemberFailure:
+    """Find the member a failed statement's error belongs to; the root when nothing tells."""
     pipelines = _fused_pipelines(attempt, root)
-    is_sql_error = error.kind in (
-        "ConversionException",
-        "OutOfRangeException",
-        "InvalidInputException",
-        "BinderException",
-    )
-    if is_sql_error and len(pipelines) == 1:
+    if error.kind in _SQL_ERRORS and len(pipelines) == 1:
         return MemberFailure(pipelines[0], error)
     return MemberFailure(root.id, error)
 
@@ -162,10 +186,10 @@ def _execution(
 def _delivered(group: _Group, node: SourceLoadNode) -> int:
     """Return what a fused source's scan delivered; the largest of several scans, 0 when the optimizer needed none."""
     scan = group.scans[node.id].scan
-    files = {str(file) for file in scan.files}
     matching = [
         count.rows
         for count in group.counts
-        if (files and set(count.files) == files) or (not files and scan.table is not None and count.table == scan.table)
+        if (scan.files and count.reads_files(scan.files))
+        or (not scan.files and scan.table is not None and count.table == scan.table)
     ]
     return max(matching, default=0)

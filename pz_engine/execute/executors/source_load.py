@@ -8,7 +8,6 @@ from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.connectors.api import BatchOptions, SourceConnector
 from pz_engine.duck.ingest import create_landing_table, insert_batch
 from pz_engine.duck.quoting import quote_identifier, staging_relation
-from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.events.types import NodeProgress
 from pz_engine.execute.bounds import Bounds, plan_bounds
@@ -16,7 +15,7 @@ from pz_engine.execute.capture import capture_candidate, note_null_cursors
 from pz_engine.execute.channel import Channel
 from pz_engine.execute.context import Attempt
 from pz_engine.execute.gates.inference import lint_inferred_columns
-from pz_engine.execute.native_read import explain_scan_failure, is_misfit, prepare_scan
+from pz_engine.execute.native_read import prepare_scan, run_with_recovery
 from pz_engine.execute.outcome import Execution
 from pz_engine.model.run import ExecutionStrategy
 from pz_engine.plan.specs import connector_config, connector_of, read_hints, read_spec
@@ -59,22 +58,12 @@ def load_source(attempt: Attempt, node: SourceLoadNode) -> Execution:
 def _land_natively(attempt: Attempt, node: SourceLoadNode, relation: str, bounds: Bounds) -> Execution:
     context, cursor = attempt.context, attempt.cursor
     prepared = prepare_scan(context, cursor, node, bounds)
-    try:
-        cursor.execute(f"create or replace table {relation} as {prepared.query}")
-    except DuckStatementError as error:
-        if not (prepared.was_inferred and is_misfit(error)):
-            raise explain_scan_failure(context, cursor, node, prepared, error) from None
-        context.note(
-            f"{node.key}: a value did not fit the types of the file's first rows; types were taken from the whole file"
-        )
-        prepared = prepare_scan(context, cursor, node, bounds, whole_file=True)
-        try:
-            cursor.execute(f"create or replace table {relation} as {prepared.query}")
-        except DuckStatementError as second:
-            raise explain_scan_failure(context, cursor, node, prepared, second) from None
+    rows, prepared = run_with_recovery(
+        context, cursor, prepared, lambda query: cursor.changed_rows(f"create or replace table {relation} as {query}")
+    )
     if prepared.scan.schema_inferred and node.columns is None:
-        lint_inferred_columns(attempt, node, relation, prepared.scan.sniff_fragment)
-    return Execution(rows=cursor.count(relation))
+        lint_inferred_columns(attempt, node, relation, prepared.resolved.date_formats)
+    return Execution(rows=rows)
 
 
 def _land_batches(attempt: Attempt, node: SourceLoadNode, relation: str, bounds: Bounds) -> Execution:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.duck.inference_lints import ambiguous_dates, lossy_integer_columns
-from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.events.types import AmbiguousDateInferenceDetected, LossyIntegerInferenceDetected
 from pz_engine.execute.context import Attempt
 
 
-def lint_inferred_columns(attempt: Attempt, node: SourceLoadNode, relation: str, sniff_fragment: str | None) -> None:
+def lint_inferred_columns(
+    attempt: Attempt, node: SourceLoadNode, relation: str, date_formats: Mapping[str, str]
+) -> None:
     """Record a warning for lossy whole numbers and one per ambiguous date format."""
     common = {"node_id": node.id, "connection": node.connection, "entity": node.entity}
     columns = lossy_integer_columns(attempt.cursor, relation)
     if columns:
         attempt.warnings.add(LossyIntegerInferenceDetected, **common, columns=columns)
-    if sniff_fragment is None:
-        return
-    try:
-        found = ambiguous_dates(attempt.cursor, sniff_fragment, relation)
-    except DuckStatementError:
-        attempt.context.note(
-            f"{node.key}: the check for ambiguous dates was skipped, the file could not be sniffed again"
-        )
-        return
-    for each in found:
+    for each in ambiguous_dates(attempt.cursor, relation, date_formats):
         attempt.warnings.add(AmbiguousDateInferenceDetected, **common, columns=each.columns, format=each.format)
