@@ -27,7 +27,8 @@ def table_name(alias: str, entity: str) -> tuple[str, str, str]:
         raise PzConnectorError(
             f"entity '{entity}' must be spelled 'table' or 'schema.table'", is_transient=False, code="PZ0344"
         )
-    return (alias, *(parts if len(parts) == 2 else (_DEFAULT_SCHEMA, parts[0])))  # type: ignore[return-value]
+    schema, table = parts if len(parts) == 2 else (_DEFAULT_SCHEMA, parts[0])
+    return alias, schema, table
 
 
 def read_fragment(table: tuple[str, str, str], spec: ReadSpec) -> str:

@@ -19,7 +19,7 @@ def _settings(options: FileWriteOptions) -> list[str]:
     if options.format == "parquet":
         compression = "uncompressed" if options.compression == "none" else options.compression
         return ["format parquet", f"compression {compression}"]
-    compression = [f"compression {options.compression}"]
+    packed = f"compression {options.compression}"
     if options.format == "json":
-        return ["format json", f"array {'true' if options.layout == 'array' else 'false'}", *compression]
-    return ["format csv", "header true", f"delimiter {quote_literal(options.delimiter)}", *compression]
+        return ["format json", f"array {'true' if options.layout == 'array' else 'false'}", packed]
+    return ["format csv", "header true", f"delimiter {quote_literal(options.delimiter)}", packed]

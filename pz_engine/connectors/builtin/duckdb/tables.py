@@ -38,10 +38,12 @@ class DuckDbSource:
 
     def get_schema(self, spec: ReadSpec, cancel: CancelToken) -> pa.Schema:
         """Refuse: DuckDB reads these tables itself."""
+        del cancel
         raise _native_only(spec.entity)
 
     def plan_read(self, spec: ReadSpec, hints: ReadHints, cancel: CancelToken) -> Sequence[Partition]:
         """Refuse: DuckDB reads these tables itself."""
+        del hints, cancel
         raise _native_only(spec.entity)
 
     def close(self) -> None:
@@ -72,6 +74,7 @@ class DuckDbSink:
 
     def begin_write(self, spec: WriteSpec, schema: pa.Schema, cancel: CancelToken) -> WriteSession:
         """Refuse: DuckDB writes these tables itself."""
+        del schema, cancel
         raise _native_only(spec.entity)
 
     def close(self) -> None:

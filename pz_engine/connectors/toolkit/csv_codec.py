@@ -1,0 +1,211 @@
+"""Csv and tsv as Arrow batches: columns bind by header name and keep the contract's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from pz_engine.base.cancellation import CancelToken
+from pz_engine.base.csv_headers import header_names, match_column
+from pz_engine.base.csv_records import RaggedRow, csv_records, find_shape_problem
+from pz_engine.base.near_miss import did_you_mean
+from pz_engine.connectors.api import BatchOptions
+from pz_engine.connectors.toolkit.file_options import FileReadOptions
+from pz_engine.connectors.toolkit.os_errors import file_operation
+from pz_engine.connectors.toolkit.text_files import open_bytes, read_header, text_opener
+from pz_engine.connectors.toolkit.text_values import MisfitError, contract_schema, typed
+from pz_engine.errors.exceptions import PzConnectorError
+from pz_engine.model.contract_types import duck_type_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["CsvPartition", "contract_schema"]
+
+_LARGEST_ROW_BYTES = 16 * 1024 * 1024
+_PADDED_CHUNK_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class CsvPartition:
+    """Some of an entity's files, read one after another."""
+
+    files: Sequence[Path]
+    root: Path
+    options: FileReadOptions
+    contract: Mapping[str, str]
+    partition_columns: tuple[str, ...]
+
+    def read(self, options: BatchOptions, cancel: CancelToken) -> Iterator[pa.RecordBatch]:
+        """Yield batches in the order of the files.
+
+        Raises:
+            PzConnectorError: a file is missing, malformed, lacks a column, or holds a value that does not fit.
+            Cancelled: the token was set.
+        """
+        for path in self.files:
+            row = 0
+            for columns in self._chunks(path, cancel):
+                batch = self._typed_batch(path, columns, row)
+                row += batch.num_rows
+                for start in range(0, batch.num_rows, options.max_rows):
+                    cancel.raise_if_set()
+                    yield batch.slice(start, options.max_rows)
+
+    def _chunks(self, path: Path, cancel: CancelToken) -> Iterator[dict[str, pa.Array]]:
+        """Yield the wanted columns of a file as text."""
+        open_text = text_opener(self.options.encoding, self.options.compression)
+        fields = read_header(path, open_text, self.options.delimiter)
+        if not fields:
+            return
+        positions = self._positions(path, header_names(fields))
+        chunks = self._padded_chunks(path) if self.options.ragged == "pad" else self._arrow_chunks(path, fields)
+        with file_operation(f"reading file '{self._shown(path)}'"):
+            for chunk in chunks:
+                cancel.raise_if_set()
+                yield {
+                    name: self._folder_texts(path, name, chunk) if position is None else _column(chunk, position)
+                    for name, position in positions.items()
+                }
+
+    def _positions(self, path: Path, names: tuple[str, ...]) -> dict[str, int | None]:
+        positions: dict[str, int | None] = {}
+        for wanted in self.contract:
+            if match_column(self.partition_columns, wanted) is not None:
+                positions[wanted] = None
+                continue
+            found = match_column(names, wanted)
+            if found is None and wanted.startswith("extra_") and self.options.ragged == "pad":
+                positions[wanted] = len(names) + int(wanted.removeprefix("extra_")) - 1
+            elif found is None:
+                raise PzConnectorError(
+                    f"column '{wanted}' is not in the header of file '{self._shown(path)}'",
+                    is_transient=False,
+                    code="PZ0353",
+                    hint=did_you_mean(wanted, names) or f"the columns are: {', '.join(names)}",
+                )
+            else:
+                positions[wanted] = names.index(found)
+        return positions
+
+    def _arrow_chunks(self, path: Path, fields: Sequence[str]) -> Iterator[list[pa.Array]]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        try:
+            with open_bytes(path, self.options.compression) as stream:
+                reader = csv.open_csv(
+                    stream,
+                    read_options=csv.ReadOptions(block_size=_LARGEST_ROW_BYTES, encoding=self.options.encoding),
+                    parse_options=csv.ParseOptions(
+                        delimiter=self.options.delimiter, newlines_in_values=True, ignore_empty_lines=len(fields) > 1
+                    ),
+                    convert_options=csv.ConvertOptions(
+                        column_types=dict.fromkeys(fields, pa.string()),
+                        null_values=[""],
+                        strings_can_be_null=True,
+                        quoted_strings_can_be_null=True,
+                    ),
+                )
+                for batch in reader:
+                    yield batch.columns
+        except pa.ArrowInvalid:
+            raise self._malformed(path) from None
+
+    def _padded_chunks(self, path: Path) -> Iterator[list[pa.Array]]:
+        open_text = text_opener(self.options.encoding, self.options.compression)
+        problem = find_shape_problem([path], open_text, self.options.delimiter, allow_ragged=True)
+        if problem is not None:
+            raise self._malformed(path)
+        rows: list[list[str]] = []
+        with open_text(path) as stream:
+            records = csv_records(stream, self.options.delimiter)
+            width = len(next(records)[1])
+            for _, fields in records:
+                if fields or width == 1:
+                    rows.append(fields)
+                if len(rows) == _PADDED_CHUNK_ROWS:
+                    yield _transpose(rows, width)
+                    rows = []
+        if rows:
+            yield _transpose(rows, width)
+
+    def _folder_texts(self, path: Path, name: str, chunk: Sequence[pa.Array]) -> pa.Array:
+        import pyarrow as pa
+
+        value: str | None = None
+        for part in path.parts[:-1]:
+            key, separator, text = part.partition("=")
+            if separator and key.lower() == name.lower():
+                value = None if text == "__HIVE_DEFAULT_PARTITION__" else unquote(text)
+        return pa.array([value] * len(chunk[0]), pa.string())
+
+    def _typed_batch(self, path: Path, columns: Mapping[str, pa.Array], first_row: int) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        arrays = []
+        for name, kind in self.contract.items():
+            try:
+                arrays.append(typed(columns[name], kind))
+            except MisfitError as misfit:
+                line = self._line_of_row(path, first_row + misfit.position)
+                raise PzConnectorError(
+                    f"file '{self._shown(path)}', line {line}: column '{name}' holds a value that "
+                    f"{duck_type_of(kind)} cannot take unchanged",
+                    is_transient=False,
+                    hint=f"correct the file, or declare '{name}' with a type that holds the value, such as varchar",
+                ) from None
+        return pa.RecordBatch.from_arrays(arrays, schema=contract_schema(self.contract))
+
+    def _line_of_row(self, path: Path, row: int) -> int:
+        open_text = text_opener(self.options.encoding, self.options.compression)
+        seen = -1
+        line = 0
+        width = 0
+        with open_text(path) as stream:
+            for line, fields in csv_records(stream, self.options.delimiter):
+                width = width or len(fields)
+                if fields or width == 1:
+                    seen += 1
+                if seen == row + 1:
+                    return line
+        return line
+
+    def _malformed(self, path: Path) -> PzConnectorError:
+        open_text = text_opener(self.options.encoding, self.options.compression)
+        problem = find_shape_problem(
+            [path], open_text, self.options.delimiter, allow_ragged=self.options.ragged == "pad"
+        )
+        name = self._shown(path)
+        if isinstance(problem, RaggedRow):
+            return PzConnectorError(
+                f"file '{name}', line {problem.line}: expected {problem.expected} fields, found {problem.found}",
+                is_transient=False,
+                hint="correct the file, or set 'ragged: pad' to fill up such rows",
+            )
+        if problem is not None:
+            place = "" if problem.line is None else f", line {problem.line}"
+            return PzConnectorError(f"file '{name}'{place} {problem.reason}", is_transient=False)
+        return PzConnectorError(f"file '{name}' is not well-formed {self.options.format}", is_transient=False)
+
+    def _shown(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
+
+
+def _column(chunk: Sequence[pa.Array], position: int) -> pa.Array:
+    import pyarrow as pa
+
+    return chunk[position] if position < len(chunk) else pa.nulls(len(chunk[0]), pa.string())
+
+
+def _transpose(rows: Sequence[Sequence[str]], width: int) -> list[pa.Array]:
+    import pyarrow as pa
+
+    widest = max(width, *map(len, rows))
+    return [
+        pa.array([(row[index] or None) if index < len(row) else None for row in rows], pa.string())
+        for index in range(widest)
+    ]
