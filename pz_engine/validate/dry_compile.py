@@ -1,0 +1,121 @@
+"""Tier 4: every pipeline's SQL against empty tables, in a throwaway database.
+
+A pipeline is compiled when everything it reads is; so one broken pipeline gives one error, not one per dependent.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pz_engine.base.redact import sanitize
+from pz_engine.compile.dag import CompiledProject, PipelineNode, SourceLoadNode
+from pz_engine.compile.watermark_sql import substitute_watermarks
+from pz_engine.duck.quoting import quote_identifier, staging_relation
+from pz_engine.errors.collector import ProblemCollector
+from pz_engine.model.contract_types import duck_type_of
+from pz_engine.model.cursor_values import typed_null
+from pz_engine.model.policies import Materialization
+from pz_engine.validate.report import ValidationReport
+
+if TYPE_CHECKING:
+    from pz_engine.duck.session import DuckCursor
+    from pz_engine.duck.statement_error import DuckStatementError
+
+_ECHO = re.compile(r"^LINE (\d+):", re.MULTILINE)
+
+
+def dry_compile(compiled: CompiledProject) -> ValidationReport:
+    """Bind every pipeline that can be; a refusal is `PZ0401` on the pipeline's file."""
+    if not any(isinstance(node, PipelineNode) for node in compiled.nodes):
+        return ValidationReport()
+    from pz_engine.duck.session import DuckSession, DuckSettings
+
+    with DuckSession.open(None, DuckSettings(threads=1)) as session, session.cursor() as cursor:
+        return _DryCompile(compiled, cursor).run()
+
+
+class _DryCompile:
+    def __init__(self, compiled: CompiledProject, cursor: DuckCursor) -> None:
+        self._compiled = compiled
+        self._cursor = cursor
+        self._problems = ProblemCollector()
+        self._available: set[str] = set()
+        self._undeclared: dict[str, SourceLoadNode] = {}
+        self._skipped: set[str] = set()
+
+    def run(self) -> ValidationReport:
+        for node in self._compiled.nodes:
+            if isinstance(node, SourceLoadNode):
+                self._source(node)
+            elif isinstance(node, PipelineNode):
+                if self._available.issuperset(node.depends_on):
+                    self._pipeline(node)
+                else:
+                    self._skipped.add(node.id)
+        return ValidationReport.of(self._problems, [self._note(node) for node in self._undeclared.values()])
+
+    def _source(self, node: SourceLoadNode) -> None:
+        if not node.columns:
+            self._undeclared[node.id] = node
+            return
+        columns = ", ".join(f"{quote_identifier(name)} {duck_type_of(kind)}" for name, kind in node.columns.items())
+        if self._execute(
+            f"create table {staging_relation(node.name)} ({columns})", node, f"the contract of '{node.key}'"
+        ):
+            self._available.add(node.id)
+
+    def _pipeline(self, node: PipelineNode) -> None:
+        kind = "view" if node.materialization is Materialization.VIEW else "table"
+        sql = substitute_watermarks(node.sql, self._nulls(node))
+        statement = f"create {kind} {staging_relation(node.name)} as select * from (\n{sql}\n) limit 0"
+        if self._execute(statement, node, f"pipeline '{node.name}'"):
+            self._available.add(node.id)
+
+    def _nulls(self, node: PipelineNode) -> dict[str, str]:
+        sources = [self._compiled.graph.by_id[identity] for identity in node.depends_on]
+        cursor_types = {
+            source.key: source.incremental.cursor_type
+            for source in sources
+            if isinstance(source, SourceLoadNode) and source.incremental is not None
+        }
+        found: dict[str, str] = {}
+        for use in node.watermarks:
+            cursor_type = cursor_types.get(use.key)
+            found[use.sentinel] = typed_null(cursor_type) if cursor_type is not None else "NULL"
+        return found
+
+    def _execute(self, statement: str, node: SourceLoadNode | PipelineNode, subject: str) -> bool:
+        from pz_engine.duck.statement_error import DuckStatementError
+
+        try:
+            self._cursor.execute(statement)
+        except DuckStatementError as error:
+            lines = error.summary.splitlines() or ["DuckDB refused it"]
+            candidates = next((line.strip() for line in lines[1:] if line.startswith("Candidate")), None)
+            line = _author_line(error, node) if isinstance(node, PipelineNode) else node.line
+            self._problems.add(
+                "PZ0401", f"{subject} does not compile: {sanitize(lines[0])}", file=node.file, line=line,
+                hint=candidates or "correct the SQL, or the column contract of what it reads",
+            )  # fmt: skip
+            return False
+        return True
+
+    def _note(self, node: SourceLoadNode) -> str:
+        below = self._compiled.graph.descendants([node.id])
+        count = sum(identity in self._skipped for identity in below)
+        pipelines = "1 pipeline was" if count == 1 else f"{count} pipelines were"
+        return f"{node.key} has no column contract: {pipelines} not checked against it"
+
+
+def _author_line(error: DuckStatementError, node: PipelineNode) -> int | None:
+    """Return the line of the author's file that the message points at, when exactly one line reads the same."""
+    match = _ECHO.search(error.raw)
+    lines = node.sql.split("\n")
+    index = int(match[1]) - 2 if match is not None else -1  # one line stands before the query
+    if not 0 <= index < len(lines):
+        return None
+    written = [
+        number for number, text in enumerate(node.source_text.split("\n"), 1) if text.strip() == lines[index].strip()
+    ]
+    return written[0] if len(written) == 1 else None
