@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pz_dagster.project import PzProject
+from pz_dagster.snapshot import Snapshot
 from pz_dagster.translator import PzTranslator
 
 BINDING_TAG = "pz/binding"
@@ -20,6 +21,9 @@ class Binding:
     """What an op needs to run."""
 
     project: PzProject
+    snapshot: Snapshot
+    """What the definitions were built from; the files may have changed since."""
+
     translator: PzTranslator
     checks: Literal["gate", "observe"]
 

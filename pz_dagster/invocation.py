@@ -53,7 +53,7 @@ class PzInvocation:
         self._context = context
         self._config = config
         self._binding = find(context.op_execution_context.op_def.tags[BINDING_TAG])
-        self._snapshot = self._binding.project.snapshot
+        self._snapshot = self._binding.snapshot
         self._selection = read_selection(context, self._snapshot)
         self._cancel = CancelToken()
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()

@@ -1,5 +1,7 @@
 """Config of one op run; it never selects nodes, selection is Dagster's."""
 
+from typing import Any
+
 import dagster as dg
 
 
@@ -12,7 +14,7 @@ class PzRunConfig(dg.Config):
     fail_fast: bool = False
     """Cancel the rest on the first failed node."""
 
-    vars: dict[str, object] = {}
+    vars: dict[str, Any] = {}
     """Overrides of the project's `vars:`; stored and shown by Dagster, so never for secrets."""
 
     checks: str | None = None

@@ -47,14 +47,23 @@ def _invented_identity() -> RunIdentity:
 
 
 class _KeepUnset(dict[str, str]):
-    """An environment in which an unset variable stands for its own reference."""
+    """An environment in which an unset variable stands for its own reference; pz's own settings stay unset."""
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str)
+        return super().__contains__(key) or _is_reference(key)
 
     def __missing__(self, key: str) -> str:
+        if not _is_reference(key):
+            raise KeyError(key)
         return f"${{{key}}}"
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value, or the reference itself."""
-        return self[key] if isinstance(key, str) else default
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+
+def _is_reference(key: object) -> bool:
+    return isinstance(key, str) and not key.startswith("PZ_")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -45,13 +46,11 @@ class RunContext:
         """Return the entry this run reads from; none under a full refresh."""
         return None if self.full_refresh else self.stored_watermarks.get(key)
 
-    def location_of(self, path: Path) -> str:
-        """Return a path as people see it: relative to the project when inside it."""
-        resolved = path if path.is_absolute() else self.compiled.project_dir / path
-        try:
-            return resolved.relative_to(self.compiled.project_dir).as_posix()
-        except ValueError:
-            return str(resolved)
+    def shown_location(self, location: str | None) -> str | None:
+        """Return where rows landed as people see it: a path is shown from the project's directory."""
+        if location is None or not location.startswith(os.sep):
+            return location
+        return Path(os.path.relpath(location, self.compiled.project_dir)).as_posix()
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ def shop(tmp_path: Path) -> ProjectFactory:
     """Two flows: orders with checks to a parquet file, an incremental feed to a DuckDB file."""
     factory = ProjectFactory(tmp_path / "shop", 'name: shop\nversion: "1"\nengine: { threads: 2 }\n')
     factory.write("in/orders.csv", "id,amount\n1,10\n2,20\n3,30\n")
-    factory.write("in/events.csv", "id,at\n1,2026-01-01 00:00:00\n2,2026-01-02 00:00:00\n")
+    factory.write("in/events.csv", "id,seen_at\n1,2026-01-01 00:00:00\n2,2026-01-02 00:00:00\n")
     factory.connections(
         """
         erp:
@@ -30,8 +30,8 @@ def shop(tmp_path: Path) -> ProjectFactory:
             events:
               read:
                 path: events.csv
-                columns: { id: int, at: timestamp }
-                sync: { mode: incremental, cursor: at }
+                columns: { id: int, seen_at: timestamp }
+                sync: { mode: incremental, cursor: seen_at }
         lake:
           connector: localfiles
           root: out
@@ -46,13 +46,11 @@ def shop(tmp_path: Path) -> ProjectFactory:
         "INSERT INTO {{ sink('lake', 'orders', format: 'parquet', strategy: 'replace') }}\n"
         "SELECT id, amount FROM {{ source('erp', 'orders') }} WHERE amount >= 20",
     )
-    factory.sidecar(
-        "orders_clean", "tags: [daily]\nchecks:\n  - not_null: [id]\n  - row_count: { min: 1 }\n"
-    )
+    factory.sidecar("orders_clean", "tags: [daily]\nchecks:\n  - not_null: [id]\n  - row_count: { min: 1 }\n")
     factory.pipeline(
         "events_merged",
         "INSERT INTO {{ sink('mart', 'events', strategy: 'merge', keys: ['id']) }}\n"
-        "SELECT id, at FROM {{ source('erp', 'events') }}",
+        "SELECT id, seen_at FROM {{ source('erp', 'events') }}",
     )
     return factory
 

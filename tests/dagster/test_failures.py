@@ -75,7 +75,7 @@ def test_a_permanent_failure_is_not_repeated_by_a_policy(shop: ProjectFactory, i
     assert not [event for event in result.all_events if event.is_step_restarted or event.is_step_up_for_retry]
 
 
-def test_a_broken_project_loads_and_lists_every_problem(shop: ProjectFactory) -> None:
+def test_a_broken_project_loads_and_lists_every_problem(shop: ProjectFactory, instance: dg.DagsterInstance) -> None:
     """Three mistakes in three files show on one asset, and nothing can be materialized."""
     shop.write("project.yml", 'name: shop\nversion: "1"\nengine: { threads: many }\n')
     shop.write("connections.yml", "erp: { root: in }\n")
@@ -86,7 +86,7 @@ def test_a_broken_project_loads_and_lists_every_problem(shop: ProjectFactory) ->
     assert spec.key.path[-1] == "pz_errors"
     for file in ("project.yml", "connections.yml", "pipelines/configs/orders_clean.yml"):
         assert file in (spec.description or "")
-    result = dg.materialize([placeholder], raise_on_error=False, instance=dg.DagsterInstance.ephemeral())
+    result = dg.materialize([placeholder], raise_on_error=False, instance=instance)
     assert not result.success
     assert "PZ0707" in failure_of(result, "shop__pz_errors")
 

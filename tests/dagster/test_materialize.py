@@ -10,7 +10,9 @@ from tests.dagster.conftest import Workbench
 def metadata_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, object]:
     for event in result.get_asset_materialization_events():
         if event.asset_key == dg.AssetKey(list(key)):
-            return {name: value.value for name, value in event.step_materialization_data.materialization.metadata.items()}
+            return {
+                name: value.value for name, value in event.step_materialization_data.materialization.metadata.items()
+            }
     raise AssertionError(f"{key} was not materialized")
 
 

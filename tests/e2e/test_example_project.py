@@ -43,9 +43,9 @@ def test_marts_hold_the_numbers_of_the_files(example: Path) -> None:
         f"sum(distance) from {delays}"
     ) == [(51955, 1782, 10052, 522052, 294348, 52164314)]
     assert rows(f"select count(seats), sum(seats) from {delays}") == [(43142, 5876592)]
-    assert rows(f"select count(wind_mph), round(sum(wind_mph), 3), count(temp_f), count(destination) from {delays}") == [
-        (51874, 624772.271, 51874, 50667)
-    ]
+    assert rows(
+        f"select count(wind_mph), round(sum(wind_mph), 3), count(temp_f), count(destination) from {delays}"
+    ) == [(51874, 624772.271, 51874, 50667)]
     assert rows(f"select max(time_hour) = timestamp '2013-03-01 04:00:00' from {delays}") == [(True,)]
     carriers = f"'{lake / 'carrier_months' / 'carrier_months.parquet'}'"
     assert rows(f"select count(*), sum(flights) from {carriers}") == [(31, 51955)]

@@ -170,7 +170,7 @@ def _execution(
             rows=rows,
             columns=columns,
             row_count=rows if member.strategy is Strategy.REPLACE else None,
-            location=copy.location if copy is not None else None,
+            location=attempt.context.shown_location(copy.location) if copy is not None else None,
             bytes=sum(committed_files(copy)) if copy is not None and copy.finalizations else None,
         )
     columns = attempt.cursor.describe(f"select * from {staging_relation(member.name)}")

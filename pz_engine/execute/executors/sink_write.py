@@ -50,7 +50,7 @@ def _copy(attempt: Attempt, node: SinkWriteNode) -> Execution:
         rows=rows,
         columns=cursor.describe(f"select * from {staging_relation(node.pipeline)}"),
         row_count=rows if node.strategy is Strategy.REPLACE else None,
-        location=copy.location,
+        location=context.shown_location(copy.location),
         bytes=sum(committed_files(copy)) if copy.finalizations else None,
     )
 
@@ -113,7 +113,7 @@ def _stream(attempt: Attempt, node: SinkWriteNode) -> Execution:
         columns=columns,
         row_count=committed.rows if node.strategy is Strategy.REPLACE else None,
         timings=counters.timings,
-        location=session.location,
+        location=context.shown_location(session.location),
         bytes=counters.bytes,
     )
 

@@ -165,7 +165,9 @@ def test_a_rejected_project_leaves_no_run_directory(project: ProjectFactory) -> 
 
 def test_a_bare_run_of_two_flows_asks_which(project: ProjectFactory) -> None:
     """`PZ0215`; naming a node runs it with its ancestors and descendants."""
-    project.pipeline("other", "INSERT INTO {{ sink('out', 'other', format: 'csv', strategy: 'replace') }} SELECT 1 AS one")
+    project.pipeline(
+        "other", "INSERT INTO {{ sink('out', 'other', format: 'csv', strategy: 'replace') }} SELECT 1 AS one"
+    )
     with pytest.raises(PzValidationError) as caught:
         project.run(selection=Selection())
     assert [problem.code for problem in caught.value.errors] == ["PZ0215"]
