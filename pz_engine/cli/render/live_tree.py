@@ -91,7 +91,9 @@ class RunTree:
                 is_last_row = position == len(rows) - 1
                 found.append(_row_line(row, trunk + ("└── " if is_last_row else "├── "), now))
                 branch = trunk + ("    " if is_last_row else "│   ")
-                found.extend(TreeLine(branch, text, style) for text, style in _children(row))
+                children = _children(row)
+                for order, (text, style) in enumerate(children):
+                    found.append(TreeLine(branch + ("└ " if order == len(children) - 1 else "├ "), text, style))
         return tuple(found)
 
     def _row(self, node_id: str, kind: NodeKind, name: str) -> _Row:
