@@ -81,7 +81,9 @@ def bench_csv(rounds: int, project: Path) -> None:
     budget = plan_budget(project)
     print(f"csv -> filter -> parquet, {ROWS} rows: pz {ours.spread()}, one DuckDB statement {raw.spread()}")
     print(f"  ratio {ours.wall / raw.wall:.2f} wall, {ours.cpu / raw.cpu:.2f} CPU")
-    print(f"  peak memory {ours.peak_bytes} of the printed budget {budget} ({ours.peak_bytes / budget:.2f}); rows verified")
+    print(
+        f"  peak memory {ours.peak_bytes} of the printed budget {budget} ({ours.peak_bytes / budget:.2f}); rows verified"
+    )
 
 
 def plan_budget(project: Path) -> int:
@@ -103,7 +105,10 @@ def bench_start(rounds: int) -> None:
     sample = DATA / "sample"
     shutil.rmtree(sample, ignore_errors=True)
     subprocess.run(
-        [sys.executable, "-m", "pz_engine", "init", "sample", "--template", "sample"], cwd=DATA, check=True, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "pz_engine", "init", "sample", "--template", "sample"],
+        cwd=DATA,
+        check=True,
+        stdout=subprocess.DEVNULL,
     )
     (run,) = interleave(rounds, ([sys.executable, "-m", "pz_engine", "run", "--all"], sample))
     print(f"pz run --all of the sample template: {run.spread()}")
@@ -128,7 +133,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
     os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, DuckDB {duckdb.__version__}")
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, DuckDB {duckdb.__version__}"
+    )
     print(f"medians of {rounds} (min-max), process start included")
     project = prepare()
     bench_start(rounds)

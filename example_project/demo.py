@@ -23,7 +23,8 @@ def main() -> int:
             "-f", str(HERE / "definitions.py"), "--select", "*",
         ]  # fmt: skip
         print("dagster asset materialize -f example_project/definitions.py --select '*'")
-        log = Path(home) / "run.log"
+        Path(home, "dagster.yaml").touch()
+        log = Path(home, "run.log")
         with log.open("wb") as output:
             code = subprocess.run(
                 command, env=environment, stdout=output, stderr=subprocess.STDOUT, check=False
@@ -61,20 +62,18 @@ def _report() -> None:
                 )
             )
         _print_table(("asset", "status", "rows", "landed in"), rows)
-        checks = [
-            (key, instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key))
-            for key in sorted(repository.asset_checks_defs_by_key, key=lambda each: each.name)
-        ]
-        passed = sum(
-            bool(
-                record
-                and record.event
-                and record.event.asset_check_evaluation
-                and record.event.asset_check_evaluation.passed
-            )
-            for _, record in checks
-        )
-        print(f"\n{passed} of {len(checks)} asset checks passed")
+        keys = sorted(key for each in repository.assets_defs_by_key.values() for key in each.check_keys)
+        records = {key: instance.get_latest_asset_check_evaluation_record(key) for key in dict.fromkeys(keys)}
+        print()
+        _print_table(("check", "status"), [(key.name, _verdict(record)) for key, record in records.items()])
+
+
+def _verdict(record: object) -> str:
+    event = getattr(record, "event", None)
+    evaluation = getattr(getattr(event, "dagster_event", None), "asset_check_evaluation_data", None)
+    if evaluation is None:
+        return "not evaluated"
+    return "passed" if evaluation.passed else "FAILED"
 
 
 def _place(metadata: object) -> str:

@@ -112,7 +112,7 @@ def _failure(error: Exception, terminal: Terminal) -> int:
 
     problems = problems_of(error) if isinstance(error, PzError) else None
     print_problems(terminal, problems if problems is not None else (diagnose(error),))
-    if os.environ.get("PZ_DEBUG", "0") not in {"", "0"}:
+    if problems is None and os.environ.get("PZ_DEBUG", "0") not in {"", "0"}:
         import traceback
 
         for line in "".join(traceback.format_exception(error)).splitlines():
