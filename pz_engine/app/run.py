@@ -148,7 +148,7 @@ class _Run:
             with self._open_staging() as session:
                 fault_point("after_staging_opened")
                 outcome = self._dispatch(session, observed)
-            return self._finish(stores, outcome)
+            return self._finish(stores, outcome, observed)
         finally:
             self._directory.release()
 
@@ -245,7 +245,7 @@ class _Run:
         )
         return _Dispatched(outcome, results_file, bus, publisher, journal)
 
-    def _finish(self, stores: StateStores, dispatched: _Dispatched) -> RunOutcome:
+    def _finish(self, stores: StateStores, dispatched: _Dispatched, observed: dict[str, WatermarkEntry]) -> RunOutcome:
         outcome, results_file = dispatched.outcome, dispatched.results_file
         results_file.write(RunStatus.RUNNING, outcome.results)
         self._sweep(dispatched.publisher)
@@ -260,6 +260,7 @@ class _Run:
             run_id=self._run_id,
             full_refresh=self._request.full_refresh,
             note=self._note,
+            observed=observed,
         )
         fault_point("before_terminal_results")
         results_file.write(outcome.status, outcome.results, finished_at=self._request.clock.now())
