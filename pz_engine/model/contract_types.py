@@ -56,6 +56,6 @@ def cursor_type_of_contract(contract_type: str) -> str | None:
     >>> cursor_type_of_contract("bigint"), cursor_type_of_contract("decimal(18,2)"), cursor_type_of_contract("varchar")
     ('bigint', 'decimal', None)
     """
-    if _DECIMAL.fullmatch(contract_type):
+    if (duck_type_of(contract_type) or "").startswith("DECIMAL("):
         return "decimal"
     return contract_type if contract_type in CURSOR_TYPES else None

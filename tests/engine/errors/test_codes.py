@@ -1,0 +1,61 @@
+"""The registry of error codes, its reference page, and the codes that the sources mention."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+from pz_engine.errors.codes import all_codes, find_code
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("pz_engine", "pz_dagster")
+
+
+def _generator():
+    spec = importlib.util.spec_from_file_location("generate_error_codes", ROOT / "docs" / "generate_error_codes.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_codes_are_unique_and_in_order():
+    """Every number is registered once, in numeric order, with a name of its own."""
+    codes = [entry.code for entry in all_codes()]
+    assert codes == sorted(set(codes))
+    assert all(re.fullmatch(r"PZ0[1-7][0-9]{2}", code) for code in codes)
+    names = [entry.name for entry in all_codes()]
+    assert len(set(names)) == len(names)
+
+
+def test_every_entry_is_complete():
+    """A live code says where it is found, why, and what to do; the words come from closed sets."""
+    for entry in all_codes():
+        assert entry.severity in {"error", "warning", "plan reason"}
+        assert entry.life in {"live", "reserved", "retired"}
+        if entry.life == "live":
+            assert entry.phase, entry.code
+            assert entry.cause, entry.code
+            assert entry.next_step, entry.code
+
+
+def test_every_code_in_the_sources_is_registered():
+    """No module mentions a code that the registry does not know, or that is retired."""
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            for code in re.findall(r"PZ0[0-9]{3}", path.read_text(encoding="utf-8")):
+                entry = find_code(code)
+                assert entry is not None, (path.name, code)
+                assert entry.life != "retired" or path.name == "catalogue.py", (path.name, code)
+
+
+def test_the_reference_page_is_up_to_date():
+    """docs/reference/error-codes.md is what the generator writes."""
+    generator = _generator()
+    assert generator.PAGE.read_text(encoding="utf-8") == generator.render_page()
+
+
+def test_an_unknown_code_is_none():
+    """Looking up a code that does not exist gives None."""
+    assert find_code("PZ0412") is None
+    assert find_code("PZ0101").name == "YamlShape"
