@@ -163,7 +163,9 @@ def recover_scan(
     if failure is not None:
         if resolved.was_inferred and not resolved.read_whole_file:
             again = resolve_scan(cursor, scan, contract, whole_file=True, is_relaxed=resolved.is_relaxed)
-            note = f"column '{failure.column}' did not fit the type of its first rows, so types come from the whole file"
+            note = (
+                f"column '{failure.column}' did not fit the type of its first rows, so types come from the whole file"
+            )
             return replace(again, note=note)
         raise _misfit(cursor, scan, resolved, failure)
     is_csv_error = _CSV_ERROR in error.raw or _MIXED_LINE_ENDS in error.raw

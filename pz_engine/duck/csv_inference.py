@@ -88,7 +88,9 @@ def _survivors(
     Formats are tried only on columns whose values all look like a date, because there are many of them.
     """
     plain = {name: tuple(test for test in tests if test.format is None) for name, tests in columns.items()}
-    answers = _ask(cursor, text_scan, {name: [_test(name, test) for test in tests] for name, tests in plain.items()}, limit)
+    answers = _ask(
+        cursor, text_scan, {name: [_test(name, test) for test in tests] for name, tests in plain.items()}, limit
+    )
     found: dict[str, tuple[TextType, ...] | None] = {}
     dates: dict[str, tuple[TextType, ...]] = {}
     for name, answer in answers.items():

@@ -33,7 +33,9 @@ def lossy_integer_columns(cursor: DuckCursor, relation: str) -> tuple[str, ...]:
         column = quote_identifier(name)
         whole = f"bool_and(isfinite({column}) and {column} = trunc({column})) filter ({column} is not null)"
         largest = f"max(abs({column})) filter (isfinite({column}))"
-        tests.append(f"coalesce({whole} and {largest} > {_EXACT_BELOW} and {largest} < {_INTEGER_LIMIT}::DOUBLE, false)")
+        tests.append(
+            f"coalesce({whole} and {largest} > {_EXACT_BELOW} and {largest} < {_INTEGER_LIMIT}::DOUBLE, false)"
+        )
     answers = cursor.rows(f"select {', '.join(tests)} from {relation}")[0]
     return tuple(name for name, is_lossy in zip(doubles, answers, strict=True) if is_lossy)
 

@@ -44,7 +44,9 @@ def reconcile(cursor: DuckCursor, target_table: str, source_query: str, policy: 
         target = by_name.get(column.name.lower())
         if target is None:
             if policy is SchemaPolicy.FAIL_ON_CHANGE:
-                raise _refusal(target_table, f"has no column '{column.name}' ({column.type})", "schema_policy: additive")
+                raise _refusal(
+                    target_table, f"has no column '{column.name}' ({column.type})", "schema_policy: additive"
+                )
             cursor.execute(f"alter table {target_table} add column {quote_identifier(column.name)} {column.type}")
         elif target.type != column.type:
             _retype(cursor, target_table, target, column, policy)
@@ -56,7 +58,8 @@ def table_columns(cursor: DuckCursor, table: str) -> tuple[ColumnType, ...]:
     places = dict(zip(("table_name", "schema_name", "database_name"), reversed(parts), strict=False))
     where = " and ".join(f"lower({place}) = lower(?)" for place in places)
     rows = cursor.rows(
-        f"select column_name, data_type from duckdb_columns() where {where} order by column_index", list(places.values())
+        f"select column_name, data_type from duckdb_columns() where {where} order by column_index",
+        list(places.values()),
     )
     return tuple(ColumnType(str(row[0]), str(row[1])) for row in rows)
 

@@ -148,7 +148,9 @@ def read_problems(options: Mapping[str, Any], *, default_format: str | None) -> 
             problems.extend(_choice(options, "compression", _TEXT_READ_COMPRESSIONS))
     if options.get("on_empty") == "zero_rows" and not options.get("columns"):
         problems.append(
-            OptionProblem("PZ0362", "'on_empty: zero_rows' needs 'columns', or nobody knows what is empty", "add columns:")
+            OptionProblem(
+                "PZ0362", "'on_empty: zero_rows' needs 'columns', or nobody knows what is empty", "add columns:"
+            )
         )
     if name != "parquet":
         blobs = [column for column, kind in (options.get("columns") or {}).items() if kind == "blob"]
@@ -203,5 +205,7 @@ def _delimiter_problem(delimiter: str) -> list[OptionProblem]:
     if len(delimiter) == 1 and delimiter.isascii() and delimiter not in '"\r\n':
         return []
     return [
-        OptionProblem("PZ0362", "'delimiter' must be one ASCII character and no quote or line end", "set delimiter: ';'")
+        OptionProblem(
+            "PZ0362", "'delimiter' must be one ASCII character and no quote or line end", "set delimiter: ';'"
+        )
     ]

@@ -143,9 +143,7 @@ def _delimited_scan(found: FileSet, options: FileReadOptions, contract: Mapping[
     )
 
 
-def _header_groups(
-    found: FileSet, options: FileReadOptions, contract: Mapping[str, str] | None
-) -> list[_HeaderGroup]:
+def _header_groups(found: FileSet, options: FileReadOptions, contract: Mapping[str, str] | None) -> list[_HeaderGroup]:
     """Read the header of every file; a file without a single byte of content belongs to no group."""
     open_text = text_opener(options.encoding, options.compression)
     by_names: dict[tuple[str, ...], list[Path]] = {}

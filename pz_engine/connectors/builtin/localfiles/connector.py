@@ -111,5 +111,9 @@ def _findings(
     path = options.get("path")
     if isinstance(path, str) and leaves_root(Locations.of(use.config).root, path):
         yield Finding(
-            f"path '{path}' leaves the connection's root", "PZ0365", entity, is_write, "remove the '..' or move the root"
+            f"path '{path}' leaves the connection's root",
+            "PZ0365",
+            entity,
+            is_write,
+            "remove the '..' or move the root",
         )

@@ -70,7 +70,10 @@ class LocalFilesSink:
 def _options(spec: WriteSpec) -> FileWriteOptions:
     if spec.strategy is Strategy.MERGE:
         raise PzConnectorError(
-            f"entity '{spec.entity}': files cannot be merged into", is_transient=False, code="PZ0324", hint="use replace"
+            f"entity '{spec.entity}': files cannot be merged into",
+            is_transient=False,
+            code="PZ0324",
+            hint="use replace",
         )
     problems = write_problems(spec.options, default_format=_DEFAULT_FORMAT)
     if problems:
