@@ -77,7 +77,11 @@ def main() -> int:
     """Run the command line of this process; the entry point of `pz`."""
     terminal = Terminal(sys.stdout, sys.stderr, os.environ)
     code = run(sys.argv[1:], terminal)
-    if not terminal.close():
+    try:
+        is_written = terminal.close()
+    except KeyboardInterrupt:
+        os._exit(ExitCode.FATAL)
+    if not is_written:
         os._exit(code)
     return code
 

@@ -73,7 +73,7 @@ class RunJournal:
         self._has_failed = False
 
     def __call__(self, event: RunEvent) -> None:
-        """Append one event; the file is made when the run starts."""
+        """Append one event; when the run starts, the file is made and old journals are swept."""
         if self._has_failed:
             return
         try:
@@ -98,7 +98,9 @@ class RunJournal:
         if not is_legal_run_id(self._run_id):
             raise ValueError("the run id cannot name a file")
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        sweep_journals(self.path.parent, current=self._run_id)
+        return descriptor
 
     def _fail(self, error: OSError | ValueError) -> None:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -13,7 +13,8 @@ from typing import Final
 from pz_engine.base.file_locks import is_locked
 from pz_engine.state.run_history import LOCK_FILE, is_live, run_directories
 
-STAGING_PARTS: Final = ("staging.duckdb", "staging.duckdb.wal", "staging.duckdb.tmp", "spill")
+STAGING_DATABASE: Final = ("staging.duckdb", "staging.duckdb.wal")
+STAGING_PARTS: Final = (*STAGING_DATABASE, "staging.duckdb.tmp", "spill")
 """Everything of a run that only its staging database needs."""
 
 WORK_DIRECTORY: Final = Path(".pz") / "tmp"
@@ -55,9 +56,10 @@ def sweep(project_dir: Path, keep_last: int | None) -> SweepReport:
     for rank, directory in enumerate(run_directories(project_dir)):
         if rank < keep_last or is_live(directory):
             continue
+        had_database = any((directory / part).exists() for part in STAGING_DATABASE)
         size, error = _delete(directory, [directory / part for part in STAGING_PARTS])
         freed += size or 0
-        swept += size is not None and error is None
+        swept += had_database and size is not None and error is None
         failures.extend(_sentence(project_dir, directory, error))
     for directory in _work_directories(project_dir):
         size, error = _delete(directory, [directory])

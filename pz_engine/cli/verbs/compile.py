@@ -38,7 +38,7 @@ def command(
     is_json = log_format == "json"
     with reporting.reported_as(terminal, is_json=is_json) as outcome:
         compiled = compile_project(project_dir, vars=parse_vars(vars_text))
-        selected = frozenset() if compiled.problems else select_nodes(compiled, select)
+        selected = frozenset() if compiled.problems else select_nodes(compiled, select or None)
         target = None if compiled.problems else write_compile_artifacts(compiled, selected)
         outcome.code = reporting.report(
             terminal,

@@ -38,7 +38,7 @@ def command(
     verbosity = options.verbosity_of(quiet, verbose)
     is_json = log_format == "json"
     with reporting.reported_as(terminal, is_json=is_json) as outcome:
-        found = list_nodes(project_dir, vars=parse_vars(vars_text), expression=select)
+        found = list_nodes(project_dir, vars=parse_vars(vars_text), expression=select or None)
         outcome.code = reporting.report(
             terminal,
             problems=found.problems,

@@ -130,6 +130,16 @@ def test_sweep_keeps_the_newest_and_the_starting_one(tmp_path: Path) -> None:
     assert sweep_journals(tmp_path / "missing") == 0
 
 
+def test_starting_run_sweeps_old_journals(tmp_path: Path) -> None:
+    """The fifty-first journal is gone as soon as the run's own exists."""
+    for number in range(50):
+        (tmp_path / f"old{number:02}.jsonl").write_text("x\n", encoding="utf-8")
+        os.utime(tmp_path / f"old{number:02}.jsonl", (1000 + number, 1000 + number))
+    RunJournal(tmp_path, RUN, on_warning=pytest.fail)(STARTED)
+    left = {path.stem for path in tmp_path.glob("*.jsonl")}
+    assert left == {RUN} | {f"old{number:02}" for number in range(1, 50)}
+
+
 def test_closed_journal_takes_nothing_more(tmp_path: Path) -> None:
     """Events after the end are dropped."""
     journal = RunJournal(tmp_path, RUN, on_warning=pytest.fail)
