@@ -161,7 +161,8 @@ class _Rewriter:
         is_member = before is not None and before.type in {"dot", "pipe"}
         if not is_member and token.value in FUNCTIONS and (after is None or after.type != "lparen"):
             raise self._error(f"{token.value} is a function and must be called", token.lineno)
-        yield token
+        is_null = not is_member and token.value == "null"
+        yield Token(token.lineno, "name", "none") if is_null else token
         if not is_member and token.value in RUN_CONSTANTS:
             yield Token(token.lineno, "lparen", "(")
             yield Token(token.lineno, "rparen", ")")

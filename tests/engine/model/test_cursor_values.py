@@ -155,7 +155,7 @@ def test_date_windows_add_days(start, days):
     assert add_window("date", start.isoformat(), f"{days}d") == (start + timedelta(days=days)).isoformat()
 
 
-@given(st.datetimes(max_value=datetime(9000, 1, 1)), st.integers(1, 10**9))
+@given(st.datetimes(max_value=datetime(9000, 1, 1)), st.integers(1, 10**9))  # noqa: DTZ001 - cursors carry no zone
 def test_timestamp_windows_add_their_duration(start, milliseconds):
     """A window moves an instant by its duration, to the microsecond."""
     value = start.isoformat(timespec="microseconds")
