@@ -6,7 +6,7 @@ advanced, so a process killed in between leaves `running`, which is honest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -34,6 +34,7 @@ from pz_engine.execute.run_dir import RunDirectory
 from pz_engine.execute.setup_ledger import SetupLedger
 from pz_engine.execute.stop_signals import stop_signals
 from pz_engine.execute.units import build_units
+from pz_engine.model.policies import DriftPolicy
 from pz_engine.model.project import EngineSettings, Project
 from pz_engine.model.run import NodeResult, NodeStatus, RunStatus
 from pz_engine.plan.planner import plan_project
@@ -93,6 +94,8 @@ def run_project(request: RunRequest) -> RunOutcome:
             for warning in prepared.warnings:
                 request.warning_sink(warning)
         notes = _Notes(request)
+        for text in _unsupported(prepared.project):
+            notes(text)
         if request.mode == "test" and not prepared.effective:
             return RunOutcome(run_id, RunStatus.SUCCESS, 0, (), tuple(notes.texts), prepared.warnings)
         return _Run(request, prepared, run_id, started_at, notes).execute()
@@ -112,6 +115,14 @@ def _prepare(request: RunRequest, identity: RunIdentity) -> _Prepared:
     plan = plan_project(compiled, effective)
     write_plan(compiled, plan)
     return _Prepared(compiled, project, plan, effective, warnings, notes)
+
+
+def _unsupported(project: Project) -> Iterator[str]:
+    """Name what the project declares and this version does not act on, so that nobody relies on it."""
+    if project.on_source_drift is not DriftPolicy.IGNORE:
+        yield "on_source_drift is declared, but this version does not compare schemas between runs"
+    if project.engine.breaker is not None:
+        yield "engine.breaker is declared, but this version has no circuit breaker; retries apply"
 
 
 def _engine(engine: EngineSettings, request: RunRequest) -> EngineSettings:
@@ -237,6 +248,8 @@ class _Run:
             fail_fast=request.fail_fast,
             on_results=lambda results: results_file.write(RunStatus.RUNNING, results),
         ).run()
+        if request.cancel.is_set() and all(result.stats.attempts is None for result in outcome.results):
+            self._note("the run was cancelled before any node started")
         publisher.emit(
             RunCompleted,
             status=outcome.status,

@@ -75,6 +75,20 @@ class Orchestrator:
 
     def run(self) -> DispatchOutcome:
         """Dispatch until nothing is outstanding; the status follows from results and cancellation."""
+        try:
+            self._schedule()
+        except Exception as error:
+            self._context.note(f"PZ0500: the scheduler failed: {sanitize(f'{type(error).__name__}: {error}')}")
+            self._sweep()
+            return DispatchOutcome(RunStatus.FATAL, tuple(self._results))
+        failed = any(result.status is NodeStatus.FAILED for result in self._results)
+        if failed:
+            status = RunStatus.COMPLETED_WITH_FAILURES
+        else:
+            status = RunStatus.FATAL if self._cancel.is_set() else RunStatus.SUCCESS
+        return DispatchOutcome(status, tuple(self._results))
+
+    def _schedule(self) -> None:
         threads = self._context.engine.threads
         wake = self._cancel.on_cancel(lambda: self._finished.put((-1, UnitOutcome(()))))
         self._promote()
@@ -88,12 +102,6 @@ class Orchestrator:
         wake()
         self._stop.detach()
         self._sweep()
-        failed = any(result.status is NodeStatus.FAILED for result in self._results)
-        if failed:
-            status = RunStatus.COMPLETED_WITH_FAILURES
-        else:
-            status = RunStatus.FATAL if self._cancel.is_set() else RunStatus.SUCCESS
-        return DispatchOutcome(status, tuple(self._results))
 
     def _promote(self) -> None:
         """Move units whose inputs have all succeeded to the ready list, in dispatch order."""

@@ -1,0 +1,161 @@
+"""Incremental reads meet ties, late rows, rows without a cursor value, windows and nothing new."""
+
+from __future__ import annotations
+
+import json
+
+import duckdb
+import pytest
+
+from pz_engine import NodeStatus
+from pz_engine.testing.project_factory import ProjectFactory
+
+PROJECT = 'name: demo\nversion: "1"\nengine: {{ force_universal: {universal} }}\n'
+
+
+def project_with(factory: ProjectFactory, condition: str, *, universal: bool = False, sync: str = "") -> ProjectFactory:
+    factory.write("project.yml", PROJECT.format(universal="true" if universal else "false"))
+    factory.connections(
+        f"""
+        files:
+          connector: localfiles
+          root: in
+          entities:
+            events:
+              read:
+                path: events.csv
+                columns: {{ id: int, seen_at: timestamp }}
+{sync}
+        out:
+          connector: localfiles
+          root: out
+        """
+    )
+    factory.pipeline(
+        "events",
+        "INSERT INTO {{ sink('out', 'events', format: 'parquet', strategy: 'append', duplicates: 'accept') }}\n"
+        f"SELECT id, seen_at FROM {{{{ source('files', 'events') }}}} {condition}",
+    )
+    return factory
+
+
+def rows_of_load(factory: ProjectFactory, **options: object) -> int | None:
+    outcome = factory.run(**options)  # type: ignore[arg-type]
+    assert outcome.exit_code == 0, [r.error for r in outcome.results]
+    return next(result.rows for result in outcome.results if result.name == "src_files__events")
+
+
+def landed_ids(factory: ProjectFactory) -> list[int]:
+    with duckdb.connect() as connection:
+        found = connection.execute(f"select id from '{factory.directory}/out/events/*.parquet' order by id").fetchall()
+    return [row[0] for row in found]
+
+
+def watermark(factory: ProjectFactory) -> str | None:
+    path = factory.directory / ".pz" / "state" / "watermarks.json"
+    if not path.exists():
+        return None
+    return str(json.loads(path.read_text())["watermarks"]["files.events"]["value"])
+
+
+FIRST = "id,seen_at\n1,2026-03-01 10:00:00\n2,2026-03-01 11:00:00\n"
+SECOND = FIRST + "3,2026-03-01 10:30:00\n4,2026-03-01 11:00:00\n5,2026-03-01 12:00:00\n"
+YAML = "                sync: { mode: incremental, cursor: seen_at }\n"
+
+
+@pytest.mark.parametrize("universal", [False, True])
+def test_yaml_incremental_reads_only_newer_rows(factory: ProjectFactory, *, universal: bool) -> None:
+    """Exclusive floor on both tiers: ties and late rows stay behind, the second identical run lands nothing."""
+    project = project_with(factory, "", universal=universal, sync=YAML)
+    factory.write("in/events.csv", FIRST)
+    assert rows_of_load(project) == 2
+    factory.write("in/events.csv", SECOND)
+    assert rows_of_load(project) == 1
+    assert rows_of_load(project) == 0
+    assert landed_ids(project) == [1, 2, 5]
+    assert watermark(project) == "2026-03-01T12:00:00.000000"
+
+
+@pytest.mark.parametrize("universal", [False, True])
+def test_an_inclusive_sql_floor_reads_ties_again(factory: ProjectFactory, *, universal: bool) -> None:
+    """`>=` sees the row that shares the stored value; the boundary row comes again."""
+    project = project_with(factory, "WHERE seen_at >= {{ watermark('files', 'events') }}", universal=universal)
+    factory.write("in/events.csv", FIRST)
+    assert rows_of_load(project) == 2
+    factory.write("in/events.csv", SECOND)
+    assert rows_of_load(project) == 3
+    assert landed_ids(project) == [1, 2, 2, 4, 5]
+
+
+def test_a_lookback_reads_late_rows(factory: ProjectFactory) -> None:
+    """`watermark() - interval` lowers the floor; the stored watermark is the maximum seen."""
+    project = project_with(factory, "WHERE seen_at > {{ watermark('files', 'events') }} - INTERVAL 1 HOUR")
+    factory.write("in/events.csv", FIRST)
+    rows_of_load(project)
+    factory.write("in/events.csv", SECOND)
+    assert rows_of_load(project) == 4
+    assert landed_ids(project) == [1, 2, 2, 3, 4, 5]
+    assert watermark(project) == "2026-03-01T12:00:00.000000"
+
+
+@pytest.mark.parametrize("universal", [False, True])
+def test_rows_without_a_cursor_value_are_read_once_and_counted(factory: ProjectFactory, *, universal: bool) -> None:
+    """The first load delivers them with a note, later loads do not; a delta of only such rows keeps the watermark."""
+    project = project_with(factory, "", universal=universal, sync=YAML)
+    factory.write("in/events.csv", FIRST + "8,\n")
+    outcome = project.run()
+    assert any("1 row(s) without a value" in note for note in outcome.notes)
+    assert landed_ids(project) == [1, 2, 8]
+    factory.write("in/events.csv", FIRST + "8,\n9,\n")
+    assert rows_of_load(project) == 0
+    assert watermark(project) == "2026-03-01T11:00:00.000000"
+
+
+def test_windows_advance_slice_by_slice_and_stop(factory: ProjectFactory) -> None:
+    """`(lower, upper]` slices move even when empty, and the last one says it has caught up."""
+    sync = (
+        "                sync: { mode: incremental, cursor: seen_at, max_window: 1h, "
+        'initial: "2026-03-01T09:00:00", until: "2026-03-01T11:30:00" }\n'
+    )
+    project = project_with(factory, "", sync=sync)
+    factory.write("in/events.csv", FIRST + "8,\n")
+    steps = []
+    for _ in range(4):
+        outcome = project.run()
+        load = next(result for result in outcome.results if result.name == "src_files__events")
+        steps.append((load.rows, watermark(project), load.caught_up))
+    assert steps == [
+        (2, "2026-03-01T10:00:00.000000", False),
+        (1, "2026-03-01T11:00:00.000000", False),
+        (0, "2026-03-01T11:30:00.000000", True),
+        (0, "2026-03-01T11:30:00.000000", True),
+    ]
+    assert any("is caught up" in note for note in outcome.notes)
+
+
+def test_a_failed_sink_keeps_the_watermark_and_a_full_refresh_reads_everything(factory: ProjectFactory) -> None:
+    """No sink, no advance; `--full-refresh` ignores the stored value and stores the new one."""
+    project = project_with(factory, "", sync=YAML)
+    factory.write("in/events.csv", FIRST)
+    factory.write("out", "not a folder")
+    outcome = project.run()
+    assert outcome.exit_code == 1
+    assert watermark(project) is None
+    assert "files.events" in outcome.watermarks_held
+    (factory.directory / "out").unlink()
+    assert rows_of_load(project) == 2
+    assert rows_of_load(project, full_refresh=True) == 2
+    assert watermark(project) == "2026-03-01T11:00:00.000000"
+
+
+def test_a_stored_value_of_another_column_is_refused(factory: ProjectFactory) -> None:
+    """`PZ0505`: comparing with another column's value would lose rows."""
+    project = project_with(factory, "", sync=YAML)
+    factory.write("in/events.csv", FIRST)
+    rows_of_load(project)
+    project_with(factory, "", sync=YAML.replace("seen_at", "id"))
+    outcome = project.run()
+    load = next(result for result in outcome.results if result.status is NodeStatus.FAILED)
+    assert load.error is not None
+    assert load.error.code == "PZ0505"
+    assert "--full-refresh" in load.error.message
