@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from pz_engine.testing.project_factory import ProjectFactory
+
+hypothesis.settings.register_profile("pz", deadline=None)
+hypothesis.settings.load_profile("pz")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -83,7 +83,7 @@ def main() -> int:
         os._exit(ExitCode.FATAL)
     if not is_written:
         os._exit(code)
-    return code
+    return code if terminal.lost_output is None else _lost_output(terminal.lost_output, terminal, code)
 
 
 def run(arguments: Sequence[str], terminal: Terminal) -> int:
@@ -100,6 +100,17 @@ def run(arguments: Sequence[str], terminal: Terminal) -> int:
     except Exception as error:
         return _failure(error, terminal)
     return result if isinstance(result, int) else ExitCode.OK
+
+
+def _lost_output(error: OSError, terminal: Terminal, code: int) -> int:
+    """Say that results were lost; a run that succeeded has done so whatever became of its lines."""
+    from pz_engine.errors.unexpected import diagnose
+
+    is_run = terminal.drain_seconds is not None
+    reason = f"standard output could not be written: {error.strerror}"
+    terminal.err(f"warning: {reason}" if is_run else f"error {diagnose(error).code}: {reason}")
+    terminal.close()
+    return code if is_run or code else ExitCode.FATAL
 
 
 def _usage(error: click.UsageError, terminal: Terminal) -> int:

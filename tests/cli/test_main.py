@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import resource
 import subprocess
 import sys
@@ -177,8 +176,28 @@ def test_missing_project_names_the_file(pz: Call, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_closed_standard_output_is_survived() -> None:
-    """A process without standard output still ends properly."""
-    code = "import os, sys; sys.argv = ['pz', 'init', '--list-templates']; from pz_engine.cli.main import main; sys.exit(main())"
-    done = subprocess.run([sys.executable, "-c", code], stdout=None, close_fds=True, check=False, env=dict(os.environ))
-    assert done.returncode == 0
+@pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_standard_streams_are_survived(closing: str) -> None:
+    """A process without standard streams ends with the exit code it would have had."""
+    command = f"{sys.executable} -m pz_engine init --list-templates {closing}"
+    assert subprocess.run(["/bin/sh", "-c", command], check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_lost_results_are_an_error_and_lost_lines_of_a_run_a_warning(sample: Path) -> None:
+    """Results that could not be written exit 3; a run keeps the exit code it earned."""
+    for arguments, code, said in (
+        (["ls", "--project", str(sample)], 3, "error PZ0532: standard output could not be written"),
+        (["run", "--all", "--project", str(sample)], 0, "warning: standard output could not be written"),
+    ):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "pz_engine", *arguments],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == code
+        assert done.stderr.startswith(said)
+        assert done.stderr.count("\n") == 1

@@ -7,6 +7,7 @@ is still queued when the closing bound is over is dropped.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import queue
 import select
@@ -29,6 +30,9 @@ class Terminal:
         self._is_abandoned = False
         self.drain_seconds: float | None = None
         """Bound of the closing wait; None waits as long as the reader of a pipe takes."""
+
+        self.lost_output: OSError | None = None
+        """Why standard output could not be written, unless its reader just went away."""
 
         self.is_interactive = _is_terminal(out) and "CI" not in env and env.get("TERM") != "dumb"
         self.has_colour = self.is_interactive and "NO_COLOR" not in env
@@ -90,7 +94,9 @@ class Terminal:
             try:
                 stream.write(f"{line}\n")
                 stream.flush()
-            except (OSError, ValueError):
+            except (OSError, ValueError) as error:
+                if isinstance(error, OSError) and not is_error and error.errno not in {errno.EPIPE, errno.EBADF}:
+                    self.lost_output = error
                 self._streams[is_error] = None
                 _silence(stream)
 
