@@ -29,6 +29,12 @@ _LARGEST_ROW_BYTES = 16 * 1024 * 1024
 _PADDED_CHUNK_ROWS = 8192
 
 
+def _rows_of_a_slice(batch: pa.RecordBatch, options: BatchOptions) -> int:
+    """Return how many rows of a block make one batch of the wanted size."""
+    fitting = batch.num_rows * options.target_bytes // max(1, batch.nbytes)
+    return max(1, min(options.max_rows, int(fitting)))
+
+
 @dataclass(frozen=True, slots=True)
 class CsvPartition:
     """Some of an entity's files, read one after another."""
@@ -51,9 +57,10 @@ class CsvPartition:
             for columns in self._chunks(path, cancel):
                 batch = self._typed_batch(path, columns, row)
                 row += batch.num_rows
-                for start in range(0, batch.num_rows, options.max_rows):
+                size = _rows_of_a_slice(batch, options)
+                for start in range(0, batch.num_rows, size):
                     cancel.raise_if_set()
-                    yield batch.slice(start, options.max_rows)
+                    yield batch.slice(start, size)
 
     def _chunks(self, path: Path, cancel: CancelToken) -> Iterator[dict[str, pa.Array]]:
         """Yield the wanted columns of a file as text."""
@@ -113,7 +120,8 @@ class CsvPartition:
                 for batch in reader:
                     yield batch.columns
         except pa.ArrowInvalid:
-            raise self._malformed(path) from None
+            if self._line_of_row(path, 0) > 1:
+                raise self._malformed(path) from None
 
     def _padded_chunks(self, path: Path) -> Iterator[list[pa.Array]]:
         open_text = text_opener(self.options.encoding, self.options.compression)
