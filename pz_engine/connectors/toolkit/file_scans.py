@@ -92,7 +92,7 @@ def _json_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, 
             open_text=text_opener("utf-8", options.compression),
         )
     if all(path.stat().st_size == 0 for path in found.files):
-        raise _nothing_to_infer_from(found)
+        return _contentless_scan(found, "read_json")
     whole = f"sample_size=-1, maximum_sample_files={_EVERY_FILE}{_union(found)}"
     return NativeScan(fragment=f"read_json({fixed}, {whole})", mechanism="read_json", schema_inferred=True)
 
@@ -109,8 +109,8 @@ def _delimited_scan(found: FileSet, options: FileReadOptions, contract: Mapping[
     open_text = text_opener(options.encoding, options.compression)
     groups = _header_groups(found, options, contract)
     if not groups:
-        if not contract:
-            raise _nothing_to_infer_from(found)
+        if not (contract and options.allows_no_files):
+            return _contentless_scan(found, "read_csv")
         groups = [_HeaderGroup(tuple(contract), found.files)]
     header = _common_names(found, groups, contract)
 
@@ -249,12 +249,14 @@ def _hive(found: FileSet) -> str:
     return ", hive_partitioning=true, hive_types_autocast=false"
 
 
-def _nothing_to_infer_from(found: FileSet) -> PzConnectorError:
-    return PzConnectorError(
-        f"file '{_shown(found, found.files[0])}' is empty, not even a header line, so its columns are unknown",
-        is_transient=False,
-        code="PZ0353",
-        hint="declare them under 'columns'",
+def _contentless_scan(found: FileSet, mechanism: str) -> NativeScan:
+    """A file without a single byte was probably cut off: the load fails, and a header line alone would have been fine."""
+    name = _shown(found, found.files[0])
+    return NativeScan(
+        fragment="(select 1 where false)",
+        mechanism=mechanism,
+        schema_inferred=True,
+        nothing_to_read=f"file '{name}' is empty, not even a header line; mend it, or set on_empty: zero_rows with columns",
     )
 
 

@@ -132,9 +132,8 @@ def test_header_only_file_without_contract_is_text(put, land):
 def test_zero_byte_file_without_contract_is_refused(put, land, options):
     """No column is invented (C08)."""
     put("none.csv", "")
-    with pytest.raises(PzConnectorError, match="is empty, not even a header line|is empty") as caught:
+    with pytest.raises(PzConnectorError, match="is empty, not even a header line"):
         land("none.csv", **options)
-    assert caught.value.code == "PZ0353"
 
 
 @pytest.mark.parametrize("name", ["csv", "tsv", "parquet", "json"])
