@@ -8,6 +8,7 @@ from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.connectors.api import BatchOptions, SourceConnector
 from pz_engine.duck.ingest import create_landing_table, insert_batch
 from pz_engine.duck.quoting import quote_identifier, staging_relation
+from pz_engine.duck.rejects import forget_rejects, land_rejects
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.events.types import NodeProgress
 from pz_engine.execute.bounds import Bounds, plan_bounds
@@ -58,12 +59,17 @@ def load_source(attempt: Attempt, node: SourceLoadNode) -> Execution:
 def _land_natively(attempt: Attempt, node: SourceLoadNode, relation: str, bounds: Bounds) -> Execution:
     context, cursor = attempt.context, attempt.cursor
     prepared = prepare_scan(context, cursor, node, bounds)
+    if prepared.scan.rejects_ragged:
+        forget_rejects(cursor)
     rows, prepared = run_with_recovery(
         context, cursor, prepared, lambda query: cursor.changed_rows(f"create or replace table {relation} as {query}")
     )
+    rejected = 0
+    if prepared.scan.rejects_ragged:
+        rejected = land_rejects(cursor, staging_relation(f"{node.name}__rejects"))
     if prepared.scan.schema_inferred and node.columns is None:
         lint_inferred_columns(attempt, node, relation, prepared.resolved.date_formats)
-    return Execution(rows=rows)
+    return Execution(rows=rows, rejected=rejected or None)
 
 
 def _land_batches(attempt: Attempt, node: SourceLoadNode, relation: str, bounds: Bounds) -> Execution:
