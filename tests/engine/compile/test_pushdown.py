@@ -146,7 +146,7 @@ QUERIES = [
         ["count(*)", "*"],
         ["x.a = 1", "x.a is null", "x.a is null or x.s = 'p'", "not (x.a > 1)", "coalesce(x.a, 1) = 1 and x.s <> 'p'"],
     )
-    if not ("u y anti join staging.t" in tables)
+    if "u y anti join staging.t" not in tables
 ] + ["select y.id from staging.u y anti join staging.t x on x.id = y.id and x.a = 1"]
 
 

@@ -1,0 +1,93 @@
+"""Tier 4: SQL against empty tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from pz_engine.validate.tiers import check_sql
+
+CONNECTIONS = """c:
+  connector: localfiles
+  entities:
+    orders: {read: {columns: {id: bigint, u: timestamp, amount: 'decimal(18,2)', note: varchar}}}
+    raw.things: {read: }
+"""
+
+
+@pytest.fixture
+def base(project):
+    return project.write("connections.yml", CONNECTIONS)
+
+
+def check(project):
+    return check_sql(project.compile())
+
+
+def test_good_sql_passes(base):
+    """Tables, views, ephemerals and filters bind against the contract."""
+    base.sql(
+        "a",
+        "select id, u from {{ source('c', 'orders') }} where u >= {{ watermark('c', 'orders') }} - interval 2 hour -- end",
+    )
+    base.sql("v", "select * from {{ ref('a') }}").sidecar("v", "materialization: view\n")
+    base.sql("e", "select id from {{ ref('v') }}").sidecar("e", "materialization: ephemeral\n")
+    base.sql("z", "select * from {{ ref('e') }}")
+    found = check(base)
+    assert (found.errors, found.notes) == ((), ())
+
+
+def test_a_wrong_column_is_named_with_the_author_s_line(base):
+    """The message is DuckDB's first line, the hint its candidates, the line the author's."""
+    base.sql("p", "-- comment\nselect id,\n  amuont\nfrom {{ source('c', 'orders') }}")
+    (problem,) = check(base).errors
+    assert (problem.code, problem.place) == ("PZ0401", "pipelines/p.sql:3")
+    assert "amuont" in problem.message
+    assert "\n" not in problem.message
+    assert "amount" in problem.hint
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select 'hunter2'::int from {{ source('c', 'orders') }} group by",
+        "select * from {{ source('c', 'orders') }} where id = 'hunter2'::nosuch",
+        "select no_such('hunter2') from {{ source('c', 'orders') }}",
+        "select 1; select 'hunter2'",
+        "delete from staging.src_c__orders where note = 'hunter2'",
+    ],
+)
+def test_messages_hold_no_literal(base, sql):
+    """Whatever DuckDB says, no literal of the statement is repeated."""
+    (problem,) = check(base.sql("p", sql)).errors
+    assert problem.code == "PZ0401"
+    assert "hunter2" not in str(problem)
+
+
+def test_one_broken_pipeline_is_one_problem(base):
+    """Its dependents are skipped in silence."""
+    base.sql("a", "select nope from {{ source('c', 'orders') }}")
+    base.sql("b", "select * from {{ ref('a') }}").sql("z", "select also_nope from {{ source('c', 'orders') }}")
+    assert [p.file for p in check(base).errors] == ["pipelines/a.sql", "pipelines/z.sql"]
+
+
+def test_entities_without_a_contract_are_a_note(base):
+    """The note counts the pipelines below, dotted entity names included."""
+    base.sql("a", "select anything from {{ source('c', 'raw.things') }}").sql("b", "select * from {{ ref('a') }}")
+    found = check(base)
+    assert found.errors == ()
+    assert found.notes == ("c.raw.things has no column contract: 2 pipelines were not checked against it",)
+
+
+def test_a_contract_that_names_a_column_twice_is_refused(base):
+    """DuckDB's names ignore case, so `id` and `ID` are one column."""
+    base.write(
+        "connections.yml",
+        "c:\n  connector: localfiles\n  entities:\n    orders:\n      read: {columns: {id: int, ID: int}}\n",
+    )
+    base.sql("p", "select 1 from {{ source('c', 'orders') }}")
+    assert [(p.code, p.place) for p in check(base).errors] == [("PZ0401", "connections.yml:5")]
+
+
+def test_a_project_without_pipelines_opens_nothing(base):
+    """Nothing to compile is nothing to report."""
+    assert check(base).errors == ()
