@@ -10,7 +10,6 @@ from pz_engine.connectors.capabilities import Capability
 from pz_engine.errors.exceptions import ConnectorHostError
 from pz_engine.validate.tiers import check_connectors
 
-
 CONNECTION_SCHEMA = {
     "type": "object",
     "additionalProperties": False,
