@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pz_engine.duck.quoting import quote_literal
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -41,7 +43,7 @@ class SqlParser:
         import duckdb
 
         try:
-            row = self._connect().execute("select json_deserialize_sql(?)", [json.dumps(tree)]).fetchone()
+            row = self._call("json_deserialize_sql", json.dumps(tree))
         except duckdb.Error:
             return None
         return None if row is None else str(row[0])
@@ -79,11 +81,15 @@ class SqlParser:
             self._connection = duckdb.connect(":memory:", config=_CONFIG)
         return self._connection
 
+    def _call(self, function: str, text: str) -> tuple[Any, ...] | None:
+        # A literal rather than a parameter: for each parameter the driver looks for optional packages on disk.
+        return self._connect().execute(f"select {function}({quote_literal(text)})").fetchone()
+
     def _serialize(self, sql: str) -> str | None:
         import duckdb
 
         try:
-            row = self._connect().execute("select json_serialize_sql(?)", [sql]).fetchone()
+            row = self._call("json_serialize_sql", sql)
         except duckdb.Error:
             return None
         if row is None:
