@@ -76,7 +76,10 @@ def stream_batches(
     columns = cursor.describe(f"select * from {relation}")
     items = [f"{outgoing(column)[0]} as {quote_identifier(column.name)}" for column in columns]
     order = f" order by all offset {skip_rows}" if is_ordered else ""
-    cursor.execute(f"select {', '.join(items)} from (select * from {relation}{order})")
+    try:
+        cursor.execute(f"select {', '.join(items)} from (select * from {relation}{order})")
+    except DuckStatementError as error:
+        raise _too_fine(error.raw) or error from None
     delivered = 0
     try:
         for chunk in cursor.raw.to_arrow_reader(_chunk_rows(columns, batch_bytes)):
@@ -128,11 +131,15 @@ def _slices(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]
 
 
 def _failure(error: Exception) -> Exception:
-    failure = failed_cast(str(error))
-    if failure is not None:
-        return PzConnectorError(
-            f"column '{failure.column}' holds a value finer than microseconds",
-            is_transient=False,
-            hint=f"truncate '{failure.column}' to microseconds in the pipeline",
-        )
-    return DuckStatementError(str(error), type(error).__name__, is_transient=False)
+    return _too_fine(str(error)) or DuckStatementError(str(error), type(error).__name__, is_transient=False)
+
+
+def _too_fine(message: str) -> PzConnectorError | None:
+    failure = failed_cast(message)
+    if failure is None:
+        return None
+    return PzConnectorError(
+        f"column '{failure.column}' holds a value finer than microseconds",
+        is_transient=False,
+        hint=f"truncate '{failure.column}' to microseconds in the pipeline",
+    )

@@ -94,6 +94,8 @@ def _value(column: str, field: pa.Field, target: ColumnType) -> str:
         return recast(f"timezone('UTC', {column})", "TIMESTAMP", target.type, target.name)
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return recast(column, "TIMESTAMP_NS", target.type, target.name)
+    if target.type == "FLOAT" and pa.types.is_floating(kind):
+        return f"cast({column} as FLOAT)"
     return recast(column, duck_type_for(field), target.type, target.name)
 
 

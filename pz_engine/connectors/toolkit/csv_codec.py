@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,17 +103,17 @@ class CsvPartition:
 
     def _arrow_chunks(self, path: Path, fields: Sequence[str]) -> Iterator[list[pa.Array]]:
         import pyarrow as pa
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
         try:
             with open_bytes(path, self.options.compression) as stream:
-                reader = csv.open_csv(
+                reader = arrow_csv.open_csv(
                     stream,
-                    read_options=csv.ReadOptions(block_size=_LARGEST_ROW_BYTES, encoding=self.options.encoding),
-                    parse_options=csv.ParseOptions(
+                    read_options=arrow_csv.ReadOptions(block_size=_LARGEST_ROW_BYTES, encoding=self.options.encoding),
+                    parse_options=arrow_csv.ParseOptions(
                         delimiter=self.options.delimiter, newlines_in_values=True, ignore_empty_lines=len(fields) > 1
                     ),
-                    convert_options=csv.ConvertOptions(
+                    convert_options=arrow_csv.ConvertOptions(
                         column_types=dict.fromkeys(fields, pa.string()),
                         null_values=[""],
                         strings_can_be_null=True,
@@ -120,8 +123,15 @@ class CsvPartition:
                 for batch in reader:
                     yield batch.columns
         except pa.ArrowInvalid:
-            if self._line_of_row(path, 0) > 1:
+            if not self._is_header_only(path):
                 raise self._malformed(path) from None
+
+    def _is_header_only(self, path: Path) -> bool:
+        """Tell whether nothing follows the header; Arrow refuses such a file when its line has no end."""
+        open_text = text_opener(self.options.encoding, self.options.compression)
+        with contextlib.suppress(csv.Error, UnicodeError), open_text(path) as stream:
+            return len(list(itertools.islice(csv_records(stream, self.options.delimiter), 2))) == 1
+        return False
 
     def _padded_chunks(self, path: Path) -> Iterator[list[pa.Array]]:
         open_text = text_opener(self.options.encoding, self.options.compression)

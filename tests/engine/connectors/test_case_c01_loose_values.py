@@ -1,5 +1,7 @@
 """A value that only loosely fits its column's type is never changed."""
 
+# ruff: noqa: DTZ001 - wall-clock times are naive on purpose
+
 from __future__ import annotations
 
 import datetime as dt

@@ -1,9 +1,10 @@
 """Line ends, folders, zero rows, merges, zones, locks and one bad file among good ones."""
 
+# ruff: noqa: DTZ001 - wall-clock times are naive on purpose
+
 from __future__ import annotations
 
 import datetime as dt
-import os
 import subprocess
 import sys
 import time
@@ -81,7 +82,12 @@ def test_pattern_without_match_may_be_zero_rows(land, tier, options):
 
 
 def _sales(put, extra=()):
-    for region, day in (("010", "2026-03-01"), ("abc", "2026-03-02"), ("__HIVE_DEFAULT_PARTITION__", "2026-03-03"), *extra):
+    for region, day in (
+        ("010", "2026-03-01"),
+        ("abc", "2026-03-02"),
+        ("__HIVE_DEFAULT_PARTITION__", "2026-03-03"),
+        *extra,
+    ):
         put(f"sales/region={region}/day={day}/part.csv", "id,amount\n1,2.50\n")
 
 
@@ -167,7 +173,9 @@ def test_naive_times_stay_naive_and_instants_stay_instants(put, land, monkeypatc
     """Also the hour that does not exist in some zones, whatever the machine's zone (C15)."""
     monkeypatch.setenv("TZ", zone)
     time.tzset()
-    put("s.csv", "id,a,b\n1,2026-03-29 02:30:00,2026-03-29T02:30:00Z\n2,2026-10-25 01:30:00,2026-10-25T01:30:00+02:00\n")
+    put(
+        "s.csv", "id,a,b\n1,2026-03-29 02:30:00,2026-03-29T02:30:00Z\n2,2026-10-25 01:30:00,2026-10-25T01:30:00+02:00\n"
+    )
     rows = land("s.csv")
     assert land.types == {"id": "BIGINT", "a": "TIMESTAMP", "b": "TIMESTAMP WITH TIME ZONE"}
     assert rows[0][1] == dt.datetime(2026, 3, 29, 2, 30)
@@ -193,7 +201,7 @@ def test_locked_database_is_transient_and_names_path_and_process(tmp_path):
             assert str(holder.pid) in caught.value.summary
     finally:
         holder.communicate(timeout=10)
-    assert os.path.exists(path)
+    assert path.exists()
 
 
 def test_bad_file_fails_alone(put, land):
