@@ -1,0 +1,127 @@
+"""Order, permits and what an event consumer may do to a run."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pz_engine import NodeCompleted, NodeStarted, RunStatus
+from pz_engine.events.types import RunEvent
+from pz_engine.testing.project_factory import ProjectFactory
+
+SLOW = "SELECT count(*) AS n FROM range(3000) a, range(3000) b WHERE (a.range * b.range) % 7 = {n}"
+
+
+@pytest.fixture
+def project(factory: ProjectFactory) -> ProjectFactory:
+    """Four flows that read one connection and write two."""
+    factory.write("in/a.csv", "id\n1\n2\n")
+    factory.connections(
+        """
+        files: { connector: localfiles, root: in, max_concurrency: 1 }
+        left: { connector: localfiles, root: left, max_concurrency: 1 }
+        right: { connector: localfiles, root: right, max_concurrency: 1 }
+        """
+    )
+    return factory
+
+
+def test_ready_nodes_start_by_kind_and_name(project: ProjectFactory) -> None:
+    """With one thread the order is fixed: loads, then pipelines, each by name."""
+    project.write("project.yml", 'name: demo\nversion: "1"\nengine: { threads: 1, fusion: off }\n')
+    for name in ("beta", "alpha"):
+        project.pipeline(
+            name, "SELECT * FROM {{ source('files', '" + name + "', path: 'a.csv', columns: { id: 'int' }) }}"
+        )
+    events: list[RunEvent] = []
+    project.run(events=events)
+    assert [event.node_name for event in events if isinstance(event, NodeStarted)] == [
+        "src_files__alpha",
+        "src_files__beta",
+        "alpha",
+        "beta",
+    ]
+
+
+def test_a_capped_connection_runs_one_node_at_a_time(project: ProjectFactory) -> None:
+    """Loads of one connection never overlap, whatever the number of threads."""
+    project.write("project.yml", 'name: demo\nversion: "1"\nengine: { threads: 4, fusion: off }\n')
+    for name in ("a", "b", "c"):
+        project.pipeline(
+            name, "SELECT * FROM {{ source('files', '" + name + "', path: 'a.csv', columns: { id: 'int' }) }}"
+        )
+    events: list[RunEvent] = []
+    project.run(events=events)
+    running = most = 0
+    for event in events:
+        if isinstance(event, NodeStarted) and event.node_name.startswith("src_"):
+            running += 1
+        elif isinstance(event, NodeCompleted) and event.result.name.startswith("src_"):
+            running -= 1
+        most = max(most, running)
+    assert most == 1
+
+
+def test_crossed_groups_on_capped_connections_do_not_wait_for_each_other(project: ProjectFactory) -> None:
+    """left to right and right to left, both capped at one: the run ends."""
+    project.write("left/a.csv", "id\n1\n")
+    project.write("right/b.csv", "id\n2\n")
+    contract = "columns: { id: 'int' }"
+    for source, entity, sink in (("left", "a", "right"), ("right", "b", "left")):
+        project.pipeline(
+            f"{source}_to_{sink}",
+            f"INSERT INTO {{{{ sink('{sink}', 'copy_of_{entity}', format: 'csv', strategy: 'replace') }}}}\n"
+            f"SELECT * FROM {{{{ source('{source}', '{entity}', path: '{entity}.csv', {contract}) }}}}",
+        )
+    for _ in range(5):
+        outcome = project.run()
+        assert outcome.exit_code == 0
+        assert {result.rows for result in outcome.results} == {1}
+
+
+def test_independent_statements_overlap(project: ProjectFactory) -> None:
+    """Two pipelines are running at the same time on their own cursors."""
+    project.write("project.yml", 'name: demo\nversion: "1"\nengine: { threads: 2 }\n')
+    for n in (1, 2):
+        project.pipeline(f"p{n}", SLOW.format(n=n))
+    events: list[RunEvent] = []
+    project.run(events=events)
+    kinds = [type(event) for event in events if isinstance(event, (NodeStarted, NodeCompleted))]
+    assert kinds == [NodeStarted, NodeStarted, NodeCompleted, NodeCompleted]
+
+
+def test_a_raising_consumer_does_not_disturb_the_run(project: ProjectFactory) -> None:
+    """The consumer is dropped with a note, the run succeeds."""
+    project.pipeline("one", "SELECT 1 AS one")
+
+    def broken(event: RunEvent) -> None:
+        raise RuntimeError(event.name)
+
+    outcome = project.run(on_event=broken)
+    assert outcome.status is RunStatus.SUCCESS
+
+
+def test_a_slow_consumer_does_not_delay_nodes(project: ProjectFactory) -> None:
+    """Publishing never waits: node durations stay short while the consumer sleeps."""
+    for n in range(4):
+        project.pipeline(f"p{n}", "SELECT 1 AS one")
+    outcome = project.run(on_event=lambda event: time.sleep(0.05))
+    assert outcome.status is RunStatus.SUCCESS
+    assert max(result.duration_ms for result in outcome.results) < 1000
+
+
+def test_a_node_timeout_fails_the_node_and_only_it(project: ProjectFactory) -> None:
+    """`PZ0525` names the limit; other branches finish."""
+    project.write("project.yml", 'name: demo\nversion: "1"\nengine: { threads: 2, node_timeout: 300ms }\n')
+    project.pipeline(
+        "endless", "SELECT count(*) AS n FROM range(100000000) a, range(100000000) b WHERE a.range % 7 = b.range % 11"
+    )
+    project.pipeline("quick", "SELECT 1 AS one")
+    outcome = project.run()
+    by_name = {result.name: result for result in outcome.results}
+    assert outcome.exit_code == 1
+    assert by_name["endless"].error is not None
+    assert by_name["endless"].error.code == "PZ0525"
+    assert "300ms" in by_name["endless"].error.message
+    assert by_name["quick"].rows == 1

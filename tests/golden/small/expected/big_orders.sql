@@ -1,0 +1,3 @@
+-- output: lake.orders (csv, replace)
+-- output: mart.orders (merge)
+WITH __pz_cte__clean AS (SELECT id, main."trim"(customer) AS customer, amount FROM staging.src_crm__orders WHERE (customer IS NOT NULL)), wanted AS (SELECT * FROM __pz_cte__clean WHERE (amount >= 10))SELECT id, customer, amount FROM wanted
