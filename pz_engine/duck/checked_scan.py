@@ -175,7 +175,7 @@ def recover_scan(
     problem = find_shape_problem(scan.files, scan.open_text, scan.delimiter, allow_ragged=allow_ragged)
     if problem is not None:
         raise _shape_error(problem, scan)
-    if _MIXED_LINE_ENDS in error.raw and not resolved.is_relaxed and scan.relaxed_with_columns is not None:
+    if not resolved.is_relaxed and scan.relaxed_with_columns is not None:
         if scan.rejects_ragged:
             raise PzConnectorError(
                 "a file mixes several kinds of line end, which 'ragged: reject' cannot read",
