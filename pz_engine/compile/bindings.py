@@ -100,9 +100,9 @@ class _Binder:
         known = declared.get(key)
         if known is None or (side is not None and not known.is_explicit):
             declared[key] = _Declared(side or default, side is not None)
-        elif side is not None and _content(side) != _content(known.side):
-            what = "read" if isinstance(call, SourceCall) else "write"
-            self._split(pipeline, call, what, f"{known.side.file}:{known.side.line}")
+        elif side is not None and isinstance(call, SourceCall) and _content(side) != _content(known.side):
+            # A second writer is refused as such, whatever it declares.
+            self._split(pipeline, call, "read", f"{known.side.file}:{known.side.line}")
 
     def _split(self, pipeline: RenderedPipeline, call: SourceCall | SinkCall, side: str, other: str) -> None:
         identity = (pipeline.name, call.connection, call.entity, call.line)

@@ -71,10 +71,10 @@ PZ0312 | NativePathRequired | error | plan, run | live | An option needs the uni
 PZ0313 | WindowCapabilityMissing | error | plan | live | The connector cannot read bounded windows. | Remove the window, or use another connector.
 PZ0314 | TemplatingCapabilityMissing | error | plan | live | The connector does not support dated paths or `partition_by`. | Remove it, or use another connector.
 PZ0315 | SyncStateConflict | error | compile, plan | live | An entity would have both an ordered cursor and a change token. | Remove one.
-PZ0316 | SyncPartitionedReadConflict | error | plan, run | reserved | A change feed is read in several partitions. | Use an ordered cursor.
-PZ0317 | PacingUnsupported | error | plan | reserved | `rate_limit` is set where requests cannot be paced. | Remove it.
+PZ0316 | SyncPartitionedReadConflict | error | plan, run | live | A change feed is read in several partitions. | Use an ordered cursor.
+PZ0317 | PacingUnsupported | error | plan | live | `rate_limit` is set where requests cannot be paced. | Remove it.
 PZ0318 | RateLimitConfigInvalid | error | load, render | live | `rate_limit` is malformed or misplaced, or `max_concurrency` stands on a read. | Set it on the connection.
-PZ0319 | PartitionIdentityInvalid | error | plan, run | reserved | A connector's partitions have missing or repeated identities. | Update the connector.
+PZ0319 | PartitionIdentityInvalid | error | plan, run | live | A connector's partitions have missing or repeated identities. | Update the connector.
 PZ0320 | RestoreFailed | error | - | reserved | - | -
 PZ0321 | LockDrift | error | restore | reserved | An installed connector is missing or not the locked version. | Run the shown `pip install`, or `pz restore --update`.
 PZ0322 | LockMissing | error | restore | reserved | External connectors are declared but there is no lock file. | `pz restore`
@@ -93,8 +93,8 @@ PZ0334 | SyncModeInvalid | error | load, render | live | A `sync` block or an en
 PZ0335 | IncompatiblePair | error | compile, plan | live | The way a source is read does not fit the way its rows are written. | Use merge.
 PZ0336 | CdcConsentMissing | error | compile | live | Captured deletes reach a merge that does not say what to do with them. | Set `on_delete`.
 PZ0337 | CdcDeleteRouteInvalid | error | compile | live | `on_delete` has no captured deletes, or several sources feed it. | Remove it, or restructure.
-PZ0338 | ChangeCaptureUnsupported | error | plan, run | reserved | The connector cannot capture changes. | Change the sync mode.
-PZ0339 | DeleteApplyUnsupported | error | plan | reserved | The destination cannot apply deletes. | Use `on_delete: ignore`.
+PZ0338 | ChangeCaptureUnsupported | error | plan, run | live | The connector cannot capture changes. | Change the sync mode.
+PZ0339 | DeleteApplyUnsupported | error | plan | live | The destination cannot apply deletes. | Use `on_delete: ignore`.
 PZ0340 | CdcDeleteKeysUnavailable | error | run | reserved | Captured deletes lack key values. | Correct the keys.
 PZ0341 | WriteSurfaceSplit | error | compile | live | One side of an entity is declared in two places. | Keep one.
 PZ0343 | Unused | error | - | retired | Was never used. | -
@@ -138,7 +138,7 @@ PZ0515 | StateValueInvalid | error | state | reserved | The value cannot be read
 PZ0516 | StateArgumentInvalid | error | state | reserved | An argument is missing, or nobody can be asked. | Add it, or pass `--yes`.
 PZ0517 | StateRunInFlight | error | state | reserved | A run holds the lock. | Wait for it.
 PZ0518 | StateStoreUnavailable | error | state | live | The state store cannot be used. | Check its settings and whether it can be reached.
-PZ0519 | StateSchemaVersionMismatch | error | state | reserved | The store was written by a newer version, or could not be migrated. | Upgrade pz.
+PZ0519 | StateSchemaVersionMismatch | error | state | live | The store was written by a newer version, or could not be migrated. | Upgrade pz.
 PZ0520 | StateConcurrencyConflict | error | state | live | Somebody else changed the stored value meanwhile. | Do not run one entity twice at once.
 PZ0521 | MergeKeyNull | error | run | live | A merge key holds NULL. | Filter the rows, or correct the keys.
 PZ0522 | MergeKeyDuplicates | warning | run | live | The input of a merge repeats a key. | Deduplicate in the pipeline.
@@ -173,6 +173,6 @@ PZ0703 | PartitionUnsupported | error | dagster | reserved | A cursor type or si
 PZ0704 | PartitionAndWatermark | warning | dagster | reserved | A partitioned entity also has a stored watermark. | Keep one of the two.
 PZ0705 | StateCopy | warning | dagster | reserved | The state copy could not be read or written, or was used to restore. | See the message.
 PZ0706 | StateDiverged | warning | dagster | reserved | Two histories of one state exist; the lower position is kept. | Check which of them is right.
-PZ0707 | ProjectBroken | error | dagster | live | An asset of a project that does not compile was materialized. | Correct the problems listed.
-PZ0708 | CheckNotReported | error | dagster | live | A selected check gave no result although its asset succeeded. | Reload the definitions and run again.
+PZ0707 | ProjectBroken | error | dagster | reserved | An asset of a project that does not compile was materialized. | Correct the problems listed.
+PZ0708 | CheckNotReported | error | dagster | reserved | A selected check gave no result although its asset succeeded. | Reload the definitions and run again.
 """

@@ -60,7 +60,7 @@ def compare(cursor_type: str, left: str, right: str) -> int:
 
 
 def duck_literal(cursor_type: str, value: str) -> str:
-    """Return a canonical value as a DuckDB literal of its type.
+    """Return a canonical value as a DuckDB literal of its type, safe behind any operator.
 
     >>> duck_literal("timestamp", "2026-01-02T03:04:05.000000")
     "TIMESTAMP '2026-01-02 03:04:05.000000'"
@@ -69,7 +69,7 @@ def duck_literal(cursor_type: str, value: str) -> str:
         return f"DATE '{value}'"
     if cursor_type == "timestamp":
         return f"TIMESTAMP '{value.replace('T', ' ')}'"
-    return value
+    return f"({value})" if value.startswith("-") else value
 
 
 def typed_null(cursor_type: str) -> str:
