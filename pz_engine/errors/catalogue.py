@@ -173,6 +173,6 @@ PZ0703 | PartitionUnsupported | error | dagster | reserved | A cursor type or si
 PZ0704 | PartitionAndWatermark | warning | dagster | reserved | A partitioned entity also has a stored watermark. | Keep one of the two.
 PZ0705 | StateCopy | warning | dagster | reserved | The state copy could not be read or written, or was used to restore. | See the message.
 PZ0706 | StateDiverged | warning | dagster | reserved | Two histories of one state exist; the lower position is kept. | Check which of them is right.
-PZ0707 | ProjectBroken | error | dagster | reserved | An asset of a project that does not compile was materialized. | Correct the problems listed.
-PZ0708 | CheckNotReported | error | dagster | reserved | A selected check gave no result although its asset succeeded. | Reload the definitions and run again.
+PZ0707 | ProjectBroken | error | dagster | live | An asset of a project that does not compile was materialized. | Correct the problems listed.
+PZ0708 | CheckNotReported | error | dagster | live | A selected check gave no result although its asset succeeded. | Reload the definitions and run again.
 """
