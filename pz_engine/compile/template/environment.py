@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jinja2 import StrictUndefined
-from jinja2.exceptions import SecurityError
+from jinja2.exceptions import SecurityError, UndefinedError
 from jinja2.runtime import LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -72,7 +72,9 @@ class PzEnvironment(ImmutableSandboxedEnvironment):
         return self.undefined(obj=obj, name=argument)
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Allow pz's functions and the two methods of `loop`."""
+        """Allow pz's functions and the two methods of `loop`; an unknown name says so itself."""
+        if isinstance(obj, Undefined):
+            raise UndefinedError(obj._undefined_message)
         return isinstance(obj, PzFunction) or isinstance(getattr(obj, "__self__", None), LoopContext)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:

@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from pz_engine.base.near_miss import did_you_mean
 from pz_engine.compile.template.calls import RecordedCalls, RenderedPipeline
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.model.pipeline import PipelineFile
@@ -23,6 +24,7 @@ MAX_RENDERED_LENGTH = 10_000_000
 """Most characters one pipeline may render to."""
 
 _TAG = re.compile(r"\{\{|\{%|\{#")
+_UNDEFINED = re.compile(r"'(\w+)' is undefined")
 _RESERVED = re.compile(r"__pz_(?:sink|watermark|cte)__")
 
 
@@ -116,16 +118,22 @@ def _render(pipeline: PipelineFile, scope: RenderScope) -> str | None:
             parts.append(part)
     except Exception as error:
         if len(scope.problems.errors) == before:  # otherwise a follow-up of what was already reported
-            _add(scope, _describe(error), _line_of(error, template))
+            _add(scope, _describe(error), _line_of(error, template), _near_miss(error))
         return None
     return "".join(parts)
 
 
-def _add(scope: RenderScope, cause: str, line: int | None) -> None:
-    scope.problems.add(
-        "PZ0104", f"pipeline '{scope.pipeline}': {cause}", file=scope.file, line=line,
-        hint="correct the template on this line; its functions are source, ref, sink, watermark, var and env",
-    )  # fmt: skip
+def _add(scope: RenderScope, cause: str, line: int | None, hint: str | None = None) -> None:
+    general = "correct the template on this line; its functions are source, ref, sink, watermark, var and env"
+    message = f"pipeline '{scope.pipeline}': {cause}"
+    scope.problems.add("PZ0104", message, file=scope.file, line=line, hint=hint or general)
+
+
+def _near_miss(error: Exception) -> str | None:
+    from pz_engine.compile.template.spelling import FUNCTIONS, RUN_CONSTANTS
+
+    match = _UNDEFINED.fullmatch(str(error))
+    return did_you_mean(match[1], (*FUNCTIONS, *RUN_CONSTANTS, "this")) if match is not None else None
 
 
 def _describe(error: Exception) -> str:

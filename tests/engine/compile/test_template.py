@@ -289,6 +289,13 @@ def test_near_misses_of_owned_arguments_are_warnings():
     assert [w.code for w in problems.warnings] == ["PZ0201", "PZ0201", "PZ0208"]
 
 
+def test_a_misspelled_function_gets_a_near_miss():
+    """An unknown name is called unknown, with what was probably meant."""
+    _, problems = render("{{ watermrk('c', 'e') }}")
+    assert "'watermrk' is undefined" in problems.errors[0].message
+    assert problems.errors[0].hint == "did you mean 'watermark'?"
+
+
 def test_run_started_at_has_seven_digits():
     """The instant prints with seven fractional digits and its offset."""
     assert format_started_at(STARTED) == "2026-11-30T12:00:00.0000000+00:00"
