@@ -127,6 +127,8 @@ class _Rewriter:
         for index, token in enumerate(tokens):
             before = tokens[index - 1] if index else None
             after = tokens[index + 1] if index + 1 < len(tokens) else None
+            if token.type == "string" and before is not None and before.type == "string":
+                raise self._error("two texts stand side by side; write \\' for a quote inside a text", token.lineno)
             if token.type == "name":
                 yield from self._word(token, before, after, brackets)
             elif token.type == "colon" and self._ends_argument_name(tokens, index, brackets):

@@ -164,6 +164,7 @@ def test_no_text_makes_the_renderer_fail(text):
     ("template", "line"),
     [
         ("a\n{{ nope }}", 2),
+        ("{{ 'it''s' }}", 1),
         ("{{ var('x').y }}", 1),
         ("\n\n{{ var('nope') }}", 3),
         ("{{ 1 + }}", 1),
