@@ -37,6 +37,9 @@ class FileSet:
     described_as: str
     """What the user wrote, for messages."""
 
+    is_window: bool = False
+    """Only the folders of a window: none of them may exist, and that is zero rows under a contract."""
+
 
 def build_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, str] | None) -> NativeScan:
     """Return the scan of a set of files; reads the header lines of csv and tsv.
@@ -59,7 +62,7 @@ def build_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, 
 
 def _empty_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, str] | None) -> NativeScan:
     mechanism = "read_csv" if options.is_delimited else f"read_{options.format}"
-    if options.allows_no_files and contract:
+    if (options.allows_no_files or found.is_window) and contract:
         columns = ", ".join(
             f"cast(null as {duck_type_of(kind) or 'VARCHAR'}) as {quote_identifier(name)}"
             for name, kind in contract.items()

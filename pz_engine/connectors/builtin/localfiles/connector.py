@@ -42,6 +42,7 @@ class LocalFilesConnector:
         | Capability.REPLACE_WRITES
         | Capability.BOUNDED_WINDOW
         | Capability.PARTITIONED_READ
+        | Capability.PATH_TEMPLATING
     )
     connection_schema: Mapping[str, Any] = {
         "$schema": _DRAFT,

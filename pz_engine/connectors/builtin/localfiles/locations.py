@@ -5,9 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pz_engine.connectors.api import ReadSpec
+from pz_engine.connectors.toolkit.date_paths import any_date, cover, has_tokens, moment_of
 from pz_engine.connectors.toolkit.file_options import FileReadOptions, FileWriteOptions
 from pz_engine.connectors.toolkit.file_scans import FileSet
 from pz_engine.connectors.toolkit.paths import folder_keys, leaves_root, matching_files, resolve
@@ -28,20 +31,27 @@ class Locations:
         base = Path(str(config.get("base_dir", "."))).absolute()
         return cls(connection, resolve(base, str(config.get("root", "."))))
 
-    def files_to_read(self, entity: str, options: FileReadOptions, connection: str) -> FileSet:
-        """List what a read covers.
+    def files_to_read(self, spec: ReadSpec, options: FileReadOptions) -> FileSet:
+        """List what a read covers; of a dated path only the folders of the spec's window, when it has both ends.
 
         Raises:
             PzConnectorError: the path leaves the root (`PZ0365`), or the partition folders disagree.
         """
-        text = options.path or f"{entity}.{options.format}"
-        pattern = self._inside(text)
-        files = matching_files(pattern)
-        described = f"connection '{connection}': path '{text}'"
-        return FileSet(files, self.root, self._keys(files, pattern, options, described), described)
+        text = options.path or f"{spec.entity}.{options.format}"
+        pattern = self._inside(any_date(text))
+        described = f"connection '{spec.connection}': path '{text}'"
+        window = _window(spec) if has_tokens(text) else None
+        if window is None:
+            files = matching_files(pattern)
+        else:
+            patterns = (self._inside(part) for part in cover(text, *window))
+            files = tuple(sorted({path for part in patterns for path in matching_files(part)}, key=str))
+            described += f" between {spec.watermark} and {spec.upper_bound}"
+        keys = self._keys(files, pattern, options, described)
+        return FileSet(files, self.root, keys, described, is_window=window is not None)
 
     def output_directory(self, entity: str, options: FileWriteOptions) -> Path:
-        """Return the folder a write lands in.
+        """Return the folder a write lands in, date tokens still in it.
 
         Raises:
             PzConnectorError: the path leaves the root (`PZ0365`).
@@ -71,6 +81,14 @@ class Locations:
 
     def _relative(self, path: Path) -> Path:
         return path.relative_to(self.root) if path.is_relative_to(self.root) else path
+
+
+def _window(spec: ReadSpec) -> tuple[datetime, datetime] | None:
+    """Return both ends of a window; None when it is open, not about dates, or rows without a cursor are wanted too."""
+    if spec.watermark is None or spec.upper_bound is None or spec.null_cursor:
+        return None
+    lower, upper = moment_of(spec.watermark), moment_of(spec.upper_bound)
+    return None if lower is None or upper is None else (lower, upper)
 
 
 def object_name(entity: str, strategy: Strategy, suffix: str) -> str:

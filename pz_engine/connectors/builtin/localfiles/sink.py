@@ -26,10 +26,9 @@ _DEFAULT_FORMAT = "parquet"
 class LocalFilesSink:
     """Writes files below a root."""
 
-    abort_semantics = "discards_all"
-
     def __init__(self, locations: Locations) -> None:
         self._locations = locations
+        self.abort_semantics = "discards_all"
 
     def native_copy(self, spec: WriteSpec) -> NativeCopy | None:
         """Return DuckDB's writer for one file; None when rows go to several folders."""
@@ -49,6 +48,7 @@ class LocalFilesSink:
 
     def begin_write(self, spec: WriteSpec, schema: pa.Schema, cancel: CancelToken) -> WriteSession:
         """Start writing batches to a temporary folder inside the output folder."""
+        from pz_engine.connectors.builtin.localfiles.partitioned import PartitionedSession, partition_column
         from pz_engine.connectors.builtin.localfiles.sessions import FileSession
 
         cancel.raise_if_set()
@@ -61,7 +61,11 @@ class LocalFilesSink:
                 hint="set layout: ndjson, or remove engine.force_universal",
             )
         directory = self._locations.output_directory(spec.entity, options)
-        return FileSession(directory, object_name(spec.entity, spec.strategy, options.suffix), options, schema)
+        name = object_name(spec.entity, spec.strategy, options.suffix)
+        if not options.partition_by:
+            return FileSession(directory, name, options, schema)
+        self.abort_semantics = "best_effort"
+        return PartitionedSession(directory, name, options, schema, partition_column(spec.entity, options, schema))
 
     def close(self) -> None:
         """Nothing is held open between calls."""

@@ -30,7 +30,7 @@ class LocalFilesSource:
     def native_scan(self, spec: ReadSpec) -> NativeScan | None:
         """Return DuckDB's reader over the files; bounds are left to the engine."""
         options = _options(spec)
-        found = self._locations.files_to_read(spec.entity, options, spec.connection)
+        found = self._locations.files_to_read(spec, options)
         return build_scan(found, options, spec.columns)
 
     def get_schema(self, spec: ReadSpec, cancel: CancelToken) -> pa.Schema:
@@ -49,8 +49,8 @@ class LocalFilesSource:
         cancel.raise_if_set()
         options = _options(spec)
         _require_universal(spec, options)
-        found = self._locations.files_to_read(spec.entity, options, spec.connection)
-        if not found.files and not options.allows_no_files:
+        found = self._locations.files_to_read(spec, options)
+        if not found.files and not (options.allows_no_files or found.is_window):
             raise PzConnectorError(f"{found.described_as} matches no file", is_transient=False)
         if options.ragged == "reject":
             raise PzConnectorError(
