@@ -17,6 +17,7 @@ from pz_engine.base.near_miss import did_you_mean
 from pz_engine.duck.cast_diagnosis import BadCell, locate
 from pz_engine.duck.checked_casts import CastFailure, TextType, checked_cast, failed_cast, recast
 from pz_engine.duck.csv_inference import decided_formats, infer_types
+from pz_engine.duck.json_diagnosis import json_problem
 from pz_engine.duck.quoting import quote_identifier
 from pz_engine.duck.session import DuckCursor
 from pz_engine.duck.statement_error import DuckStatementError
@@ -168,6 +169,11 @@ def recover_scan(
             )
             return replace(again, note=note)
         raise _misfit(cursor, scan, resolved, failure)
+    broken = json_problem(error.raw)
+    if broken is not None and scan.files:
+        name = _names(scan) if broken.file is None else f"file '{shown(broken.file, scan)}'"
+        place = "" if broken.line is None else f", line {broken.line}"
+        raise PzConnectorError(f"{name}{place} {broken.reason}", is_transient=False, hint=broken.hint)
     is_csv_error = _CSV_ERROR in error.raw or _MIXED_LINE_ENDS in error.raw
     if scan.text_format != "csv" or scan.open_text is None or not is_csv_error:
         return None

@@ -79,7 +79,7 @@ def _empty_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str,
 
 def _json_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, str] | None) -> NativeScan:
     layout = "array" if options.layout == "array" else "newline_delimited"
-    fixed = f"{_file_list(found.files)}, format='{layout}', compression={quote_literal(_json_compression(options))}{_hive(found)}"
+    fixed = f"{_file_list(found.files)}, format='{layout}', records=true, compression={quote_literal(_json_compression(options))}{_hive(found)}"
     if contract:
 
         def with_columns(columns: Mapping[str, str]) -> str:

@@ -151,3 +151,25 @@ def test_parquet_columns_of_later_files_reach_the_table(land, cursor, tmp_path):
     cursor.execute(f"copy (select 1 as a) to '{tmp_path}/1.parquet'")
     cursor.execute(f"copy (select 2 as a, 'x' as late) to '{tmp_path}/2.parquet'")
     assert land("*.parquet", format="parquet") == [(1, None), (2, "x")]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize(
+    ("content", "layout", "problem"),
+    [
+        ('{"a": 1}\n{"a": "secret\n', "ndjson", r"line 2 is not well-formed json"),
+        ('{"a": 1}\n{"a": 1, "a": "secret"}\n', "ndjson", r"line 2 has an object with the same key twice"),
+        ('[{"a": "secret"}, {"a": 2}]\n', "ndjson", r"holds something else than objects|does not fit the others"),
+        ('"secret"\n', "ndjson", r"holds something else than objects|does not fit the others"),
+        ('{"a": "secret"}\n', "array", r"is not one JSON array"),
+        ('\ufeff{"a": "secret"}\n', "ndjson", r"line 1 starts with a byte-order mark"),
+    ],
+)
+def test_broken_json_is_named_without_its_content(put, land, content, layout, problem, declared):
+    """One declared column is still a column, never the whole record's text."""
+    put("b.json", content)
+    with pytest.raises(PzConnectorError, match=problem) as caught:
+        land("b.json", format="json", layout=layout, columns={"a": "varchar"} if declared else None)
+    assert "'b.json'" in caught.value.message
+    assert "secret" not in str(caught.value)
+    assert caught.value.hint
