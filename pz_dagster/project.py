@@ -151,7 +151,7 @@ class PzProject:
         return replace(base, fingerprint=mark, compiled=replace(base.compiled, problems=compiled.problems))
 
     def _compile(self) -> CompiledProject:
-        return compile_project(self.root, vars=dict(self.vars), keep_unset_env=True)
+        return compile_project(self.root, vars=dict(self.vars), keep_env_names=True)
 
     def _read(self) -> Snapshot | None:
         try:

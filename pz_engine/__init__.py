@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from pz_engine.app.compile import compile_project, select_nodes
+    from pz_engine.app.compile import compile_project
     from pz_engine.app.history import list_runs
     from pz_engine.app.host import EngineOverrides, RunOutcome, RunRecord, RunRequest, Selection
     from pz_engine.app.run import run_project
+    from pz_engine.app.selecting import select_nodes
     from pz_engine.base.cancellation import CancelToken
     from pz_engine.base.redact import ErrorSummary
     from pz_engine.cli.render.console import event_lines
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )
     from pz_engine.errors.diagnostics import Diagnostic
     from pz_engine.errors.exceptions import PzConfigError, PzError, PzStateError, PzValidationError
+    from pz_engine.errors.unexpected import diagnose
     from pz_engine.events.run_journal import journal_record
     from pz_engine.events.types import (
         AmbiguousDateInferenceDetected,
@@ -101,6 +103,7 @@ __all__ = [
     "SyncMode",
     "__version__",
     "compile_project",
+    "diagnose",
     "event_lines",
     "journal_record",
     "list_runs",
@@ -109,10 +112,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "app.compile": ("compile_project", "select_nodes"),
+    "app.compile": ("compile_project",),
     "app.history": ("list_runs",),
     "app.host": ("EngineOverrides", "RunOutcome", "RunRecord", "RunRequest", "Selection"),
     "app.run": ("run_project",),
+    "app.selecting": ("select_nodes",),
     "base.cancellation": ("CancelToken",),
     "base.redact": ("ErrorSummary",),
     "cli.render.console": ("event_lines",),
@@ -127,6 +131,7 @@ _HOMES = {
         "SourceLoadNode",
     ),
     "errors.diagnostics": ("Diagnostic",),
+    "errors.unexpected": ("diagnose",),
     "errors.exceptions": ("PzConfigError", "PzError", "PzStateError", "PzValidationError"),
     "events.run_journal": ("journal_record",),
     "events.types": (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pz_engine.app.open_project import open_project
 from pz_engine.base.atomic_files import write_atomically
 from pz_engine.base.stable_json import pretty_json
 from pz_engine.compile.dag import CompiledProject, PipelineNode
 from pz_engine.compile.manifest import build_manifest, compiled_sql_text
-from pz_engine.compile.selection import resolve_selection
+from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.errors.exceptions import PzValidationError
 
 
@@ -20,7 +20,7 @@ def compile_project(
     *,
     vars: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
     env: Mapping[str, str] | None = None,
-    keep_unset_env: bool = False,
+    keep_env_names: bool = False,
 ) -> CompiledProject:
     """Compile without side effects: no network, no data, no writes; problems are values on the result.
 
@@ -28,22 +28,20 @@ def compile_project(
         project_dir: the project's directory.
         vars: overrides of `vars:`.
         env: laid over the process environment.
-        keep_unset_env: leave an unset `${NAME}` as it is written instead of reporting it; for hosts that only show the
-            project and know the values when it runs.
+        keep_env_names: leave every `${NAME}` as it is written, and an `env()` of an unset variable as its name; for
+            hosts that only show the project and know the values when it runs. Where the names alone do not compile,
+            such as a number in the middle of SQL, those that are set take their values.
     """
-    try:
-        return open_project(project_dir, vars=vars, env=env, keep_unset_env=keep_unset_env)
-    except PzValidationError as error:
-        return CompiledProject(project_dir.absolute(), None, problems=error.errors)
-
-
-def select_nodes(compiled: CompiledProject, expression: str | None) -> frozenset[str]:
-    """Resolve a `--select` expression; None selects everything.
-
-    Raises:
-        PzValidationError: `PZ0210`.
-    """
-    return resolve_selection(compiled, expression=expression, everything=expression is None)
+    modes: tuple[Literal["resolve", "keep", "keep_unset"], ...] = (
+        ("keep", "keep_unset") if keep_env_names else ("resolve",)
+    )
+    problems: tuple[Diagnostic, ...] = ()
+    for mode in modes:
+        try:
+            return open_project(project_dir, vars=vars, env=env, env_names=mode)
+        except PzValidationError as error:
+            problems = error.errors
+    return CompiledProject(project_dir.absolute(), None, problems=problems)
 
 
 def write_compile_artifacts(compiled: CompiledProject, selected: frozenset[str]) -> Path:

@@ -65,6 +65,9 @@ class RunRequest:
     gate_checks: bool = False
     """A failed check skips every consumer of its pipeline."""
 
+    ungated_checks: frozenset[str] = frozenset()
+    """Names of checks that never skip anything, whatever `gate_checks` says; for hosts that only warn about them."""
+
     wrap_state_store: Callable[[KeyedStore[Any]], KeyedStore[Any]] | None = None
     """Applied to each scope's store when it is built."""
 

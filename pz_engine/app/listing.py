@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pz_engine.app.compile import select_nodes
 from pz_engine.app.open_project import open_project
+from pz_engine.app.selecting import select_nodes
 from pz_engine.compile.dag import PipelineNode
 from pz_engine.compile.manifest import build_manifest
 from pz_engine.errors.diagnostics import Diagnostic

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pz_engine.app.host import overlay_environment
 from pz_engine.compile.builder import RunIdentity, compile_files
@@ -20,7 +20,7 @@ def open_project(
     vars: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
     env: Mapping[str, str] | None = None,
     identity: RunIdentity | None = None,
-    keep_unset_env: bool = False,
+    env_names: Literal["resolve", "keep", "keep_unset"] = "resolve",
 ) -> CompiledProject:
     """Load and compile.
 
@@ -28,17 +28,18 @@ def open_project(
         project_dir: the project's directory.
         vars: overrides of `vars:`.
         env: laid over the process environment.
-        keep_unset_env: leave an unset `${NAME}` as it is written instead of reporting it.
+        env_names: `keep` leaves every `${NAME}` as it is written, set or not, and an `env()` of an unset variable as its
+            name; `keep_unset` does so for unset ones only. Neither reports an unset variable.
         identity: run id and start for templates; verbs that do not run leave it out and get an invented one.
 
     Raises:
         PzValidationError: every problem of the first phase that found any.
     """
     environment = overlay_environment(env or {})
-    if keep_unset_env:
-        environment = _KeepUnset(environment)
-    files = load_project(project_dir.absolute(), env=environment, vars_overrides=vars or None)
-    return compile_files(files, env=environment, identity=identity or _invented_identity())
+    rendered = environment if env_names == "resolve" else _UnsetAsNames(environment)
+    configured = _UnsetAsNames({}) if env_names == "keep" else rendered
+    files = load_project(project_dir.absolute(), env=configured, vars_overrides=vars or None)
+    return compile_files(files, env=rendered, identity=identity or _invented_identity())
 
 
 def _invented_identity() -> RunIdentity:
@@ -46,24 +47,11 @@ def _invented_identity() -> RunIdentity:
     return RunIdentity(f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}Z-{secrets.token_hex(2)}", now)
 
 
-class _KeepUnset(dict[str, str]):
-    """An environment in which an unset variable stands for its own reference; pz's own settings stay unset."""
+class _UnsetAsNames(dict[str, str]):
+    """An environment in which an unset variable stands for its own reference; `get` sees set ones only."""
 
     def __contains__(self, key: object) -> bool:
-        return super().__contains__(key) or _is_reference(key)
+        return isinstance(key, str)
 
     def __missing__(self, key: str) -> str:
-        if not _is_reference(key):
-            raise KeyError(key)
         return f"${{{key}}}"
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return the value, or the reference itself."""
-        try:
-            return self[key]
-        except KeyError:
-            return default
-
-
-def _is_reference(key: object) -> bool:
-    return isinstance(key, str) and not key.startswith("PZ_")

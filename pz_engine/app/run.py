@@ -219,7 +219,6 @@ class _Run:
             note=self._note,
             clock=request.clock,
             setup=SetupLedger(allow_extension_download=prepared.project.engine.duckdb.allow_extension_download),
-            run_dir=self._directory.path,
             full_refresh=request.full_refresh,
             stored_watermarks=observed,
             written_connections=frozenset(
@@ -239,7 +238,13 @@ class _Run:
             ),
         )
         results_file.write(RunStatus.RUNNING, ())
-        units = build_units(prepared.compiled.graph, prepared.plan, prepared.effective, gate_checks=request.gate_checks)
+        units = build_units(
+            prepared.compiled.graph,
+            prepared.plan,
+            prepared.effective,
+            gate_checks=request.gate_checks,
+            ungated=request.ungated_checks,
+        )
         outcome = Orchestrator(
             context,
             NodeRunner(context, request.random),
@@ -297,7 +302,7 @@ class _Run:
         report = sweep(self._project_dir, keep)
         for failure in report.failures:
             self._note(failure)
-        if report.runs_swept or report.bytes_freed or report.failures:
+        if report.did_anything:
             publisher.emit(
                 RetentionSwept,
                 runs_swept=report.runs_swept,

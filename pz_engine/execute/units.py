@@ -38,10 +38,18 @@ class Unit:
         return tuple(sorted(found))
 
 
-def build_units(graph: Graph, plan: ExecutionPlan, effective: frozenset[str], *, gate_checks: bool) -> list[Unit]:
+def build_units(
+    graph: Graph,
+    plan: ExecutionPlan,
+    effective: frozenset[str],
+    *,
+    gate_checks: bool,
+    ungated: frozenset[str] = frozenset(),
+) -> list[Unit]:
     """Group the effective set, in topological order of the roots.
 
-    A relation is fused only when its consumer runs too; otherwise it is staged as if the plan had said so.
+    A relation is fused only when its consumer runs too; otherwise it is staged as if the plan had said so. With
+    `gate_checks`, consumers wait for the checks of what they read, those named in `ungated` excepted.
     """
     fused = {node: into for node, into in plan.fused_into.items() if node in effective and into in effective}
     group_of: dict[str, str] = {}
@@ -65,16 +73,16 @@ def build_units(graph: Graph, plan: ExecutionPlan, effective: frozenset[str], *,
         for member in unit.members:
             unit.waits_for.update(unit_of[parent] for parent in member.depends_on if parent in unit_of)
             if gate_checks and not isinstance(member, CheckNode):
-                unit.waits_for.update(_gates(graph, member, unit_of))
+                unit.waits_for.update(_gates(graph, member, unit_of, ungated))
         unit.waits_for.discard(index)
     return units
 
 
-def _gates(graph: Graph, member: Node, unit_of: dict[str, int]) -> set[int]:
+def _gates(graph: Graph, member: Node, unit_of: dict[str, int], ungated: frozenset[str]) -> set[int]:
     """Return the units of the checks on the pipelines that a node consumes."""
     return {
         unit_of[child]
         for parent in member.depends_on
         for child in graph.children[parent]
-        if isinstance(graph.by_id[child], CheckNode) and child in unit_of
+        if isinstance(check := graph.by_id[child], CheckNode) and child in unit_of and check.name not in ungated
     }

@@ -32,7 +32,8 @@ def command(
     Writes .pz/target/manifest.json and .pz/target/compiled/*.sql.
     """
     from pz_engine.app.arguments import parse_vars
-    from pz_engine.app.compile import compile_project, manifest_nodes, select_nodes, write_compile_artifacts
+    from pz_engine.app.compile import compile_project, manifest_nodes, write_compile_artifacts
+    from pz_engine.app.selecting import select_nodes
 
     verbosity = options.verbosity_of(quiet, verbose)
     is_json = log_format == "json"
