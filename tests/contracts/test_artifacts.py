@@ -11,8 +11,8 @@ import pytest
 
 from pz_engine import RunRequest, Selection, run_project
 from pz_engine.app.compile import compile_project, write_compile_artifacts
-    from pz_engine.app.selecting import select_nodes
 from pz_engine.app.plan import plan_project
+from pz_engine.app.selecting import select_nodes
 from pz_engine.cli.render.console import event_lines
 from pz_engine.events.types import RunEvent
 
