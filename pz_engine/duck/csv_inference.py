@@ -14,6 +14,9 @@ from pz_engine.duck.session import DuckCursor
 SAMPLE_ROWS = 20_480
 """Rows looked at before a load; a value further down that does not fit makes the load infer from all of them."""
 
+_FIRST_LOOK_ROWS = 128
+"""Rows that rule most types out before the sample is tested, because a type that does not fit is expensive to test."""
+
 _TEXT = TextType("VARCHAR")
 _ISO_TYPES = tuple(
     TextType(name, is_inferred=True)
@@ -51,11 +54,15 @@ def infer_types(cursor: DuckCursor, text_scan: str, columns: Sequence[str], *, w
     Raises:
         DuckStatementError: the scan itself failed.
     """
-    found = _survivors(cursor, text_scan, dict.fromkeys(columns, _CANDIDATES), SAMPLE_ROWS)
-    if whole_file:
-        unsettled = {column: found[column] if found[column] is not None else _CANDIDATES for column in columns}
-        found = _survivors(cursor, text_scan, {name: tests for name, tests in unsettled.items() if tests}, None)
+    found: Mapping[str, tuple[TextType, ...] | None] = dict.fromkeys(columns)
+    for limit in (_FIRST_LOOK_ROWS, SAMPLE_ROWS, *((None,) if whole_file else ())):
+        open_tests = {name: _CANDIDATES if found.get(name) is None else found[name] or () for name in columns}
+        found = {**dict.fromkeys(columns, ()), **_survivors(cursor, text_scan, _non_empty(open_tests), limit)}
     return {column: next(iter(found.get(column) or ()), _TEXT) for column in columns}
+
+
+def _non_empty(tests: Mapping[str, tuple[TextType, ...]]) -> dict[str, tuple[TextType, ...]]:
+    return {name: candidates for name, candidates in tests.items() if candidates}
 
 
 def decided_formats(cursor: DuckCursor, text_scan: str, declared: Mapping[str, str]) -> dict[str, str]:
