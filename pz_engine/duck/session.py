@@ -117,25 +117,17 @@ class DuckCursor:
         """
         if self._cancel is not None:
             self._cancel.raise_if_set()
-        try:
+        with self._translating():
             if parameters is None:
                 self.raw.execute(sql)
             else:
                 self.raw.execute(sql, parameters)
-        except duckdb.InterruptException:
-            raise Cancelled from None
-        except duckdb.Error as error:
-            if self._cancel is not None and self._cancel.is_set():
-                raise Cancelled from None
-            raise DuckStatementError.from_duckdb(error) from None
 
     def rows(self, sql: str, parameters: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
         """Run a query and return all its rows."""
         self.execute(sql, parameters)
-        try:
+        with self._translating():
             return self.raw.fetchall()
-        except duckdb.Error as error:
-            raise DuckStatementError.from_duckdb(error) from None
 
     def scalar(self, sql: str, parameters: Sequence[object] | None = None) -> Any:
         """Run a query and return the first column of its first row, or None without a row."""
@@ -154,6 +146,18 @@ class DuckCursor:
     def describe(self, query: str) -> tuple[ColumnType, ...]:
         """Return the columns a query would give, without running it."""
         return tuple(ColumnType(str(row[0]), str(row[1])) for row in self.rows(f"describe {query}"))
+
+    @contextlib.contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Turn the driver's exceptions into ours; a failure after the token was set is the interrupt's doing."""
+        try:
+            yield
+        except duckdb.InterruptException:
+            raise Cancelled from None
+        except duckdb.Error as error:
+            if self._cancel is not None and self._cancel.is_set():
+                raise Cancelled from None
+            raise DuckStatementError.from_duckdb(error) from None
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:

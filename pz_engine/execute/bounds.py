@@ -7,18 +7,17 @@ doubt about a floor means no bound: the pipeline's own filter is applied again a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
-from decimal import Decimal
+from datetime import datetime, timedelta, timezone
 
-from pz_engine.base.durations import parse_duration
 from pz_engine.compile.dag import Floor, PipelineNode, SourceLoadNode, Window
 from pz_engine.compile.watermark_sql import substitute_watermarks
+from pz_engine.compile.windows import UNTIL_NOW
 from pz_engine.duck.quoting import quote_identifier
 from pz_engine.duck.session import DuckCursor
 from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.execute.context import RunContext
 from pz_engine.execute.outcome import NodeFailure
-from pz_engine.model.cursor_values import canonicalize, compare, duck_literal
+from pz_engine.model.cursor_values import add_window, canonicalize, compare, duck_literal
 from pz_engine.state.store import WatermarkEntry
 
 _TIMESTAMP_TEXT = "%Y-%m-%dT%H:%M:%S.%f"
@@ -108,7 +107,7 @@ def _refuse_mismatch(node: SourceLoadNode, stored: WatermarkEntry) -> None:
 
 def _windowed(cursor: str, kind: str, window: Window, stored: WatermarkEntry | None, started_at: datetime) -> Bounds:
     lower = stored.value if stored is not None else window.initial
-    upper = _add(kind, lower, window.max_window)
+    upper = add_window(kind, lower, window.max_window)
     stop = _stop(kind, window.until, started_at)
     if stop is not None and compare(kind, upper, stop) > 0:
         upper = stop
@@ -125,23 +124,12 @@ def _windowed(cursor: str, kind: str, window: Window, stored: WatermarkEntry | N
 
 
 def _stop(kind: str, until: str | None, started_at: datetime) -> str | None:
-    if until != "now":
+    if until != UNTIL_NOW:
         return until
     start = started_at.astimezone(timezone.utc).replace(tzinfo=None)
     if kind == "date":
         return (start.date() - timedelta(days=1)).isoformat()
     return (start - timedelta(microseconds=1)).strftime(_TIMESTAMP_TEXT)
-
-
-def _add(kind: str, value: str, window: str) -> str:
-    if kind in ("int", "bigint"):
-        return str(int(value) + int(window))
-    if kind == "decimal":
-        return str(Decimal(value) + int(window))
-    step = parse_duration(window) or timedelta()
-    if kind == "date":
-        return (date.fromisoformat(value) + step).isoformat()
-    return (datetime.strptime(value, _TIMESTAMP_TEXT) + step).strftime(_TIMESTAMP_TEXT)  # noqa: DTZ007 - UTC by contract
 
 
 def _loosest(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,13 +35,22 @@ class RunContext:
     note: Callable[[str], None]
     clock: Clock
     setup: SetupLedger
-    run_dir: Path
     full_refresh: bool = False
     stored_watermarks: Mapping[str, WatermarkEntry] = field(default_factory=dict)
     """Entries observed before dispatch, full refresh included."""
 
     written_connections: frozenset[str] = frozenset()
     """Connections that some node of the effective set writes."""
+
+    notices_seen: set[tuple[str, str]] = field(default_factory=set)
+    notices_guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def first_notice(self, connection: str, text: str) -> bool:
+        """Tell whether a connector says this for the first time in the run."""
+        with self.notices_guard:
+            is_new = (connection, text) not in self.notices_seen
+            self.notices_seen.add((connection, text))
+        return is_new
 
     def stored(self, key: str) -> WatermarkEntry | None:
         """Return the entry this run reads from; none under a full refresh."""

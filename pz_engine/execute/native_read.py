@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pz_engine.compile.dag import SourceLoadNode
-from pz_engine.connectors.api import NativeScan, SourceConnector
+from pz_engine.connectors.api import NativeScan
 from pz_engine.duck.checked_scan import ResolvedScan, recover_scan, resolve_scan
 from pz_engine.duck.session import DuckCursor
 from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.execute.bounds import Bounds
 from pz_engine.execute.context import RunContext
-from pz_engine.plan.specs import connector_config, connector_of, read_spec
+from pz_engine.execute.opened import open_source
+from pz_engine.plan.specs import read_spec
 
 T = TypeVar("T")
 
@@ -47,11 +48,7 @@ def prepare_scan(context: RunContext, cursor: DuckCursor, node: SourceLoadNode, 
         PzConnectorError: the connector, its setup or the source's shape is at fault.
         DuckStatementError: describing the source failed.
     """
-    connector = connector_of(context.compiled, node.connection)
-    if not isinstance(connector, SourceConnector):
-        raise PzConnectorError(f"connector '{connector.info.name}' cannot read", is_transient=False)
-    source = connector.open_source(connector_config(context.compiled, node.connection))
-    try:
+    with open_source(context, node.connection) as (connector, source):
         scan = source.native_scan(
             read_spec(
                 node,
@@ -61,8 +58,6 @@ def prepare_scan(context: RunContext, cursor: DuckCursor, node: SourceLoadNode, 
                 null_cursor=bounds.wants_null_cursor,
             )
         )
-    finally:
-        source.close()
     if scan is None:
         raise PzConnectorError(
             f"connector '{connector.info.name}' offered a native scan when planning and none now", is_transient=False

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator
 
 from pz_engine.base.fault_points import fault_point
 from pz_engine.compile.dag import SinkWriteNode
-from pz_engine.connectors.api import SOURCE_PLACEHOLDER, NativeCopy, SinkConnector
+from pz_engine.connectors.api import SOURCE_PLACEHOLDER, NativeCopy
 from pz_engine.duck.egress import copy_source
 from pz_engine.duck.quoting import staging_relation
 from pz_engine.duck.schema_policies import reconcile
 from pz_engine.duck.session import DuckCursor
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.execute.context import RunContext
-from pz_engine.plan.specs import connector_config, connector_of, write_spec
+from pz_engine.execute.opened import open_sink
+from pz_engine.plan.specs import write_spec
 
 
 def prepare_copy(context: RunContext, cursor: DuckCursor, node: SinkWriteNode) -> NativeCopy:
@@ -27,14 +28,8 @@ def prepare_copy(context: RunContext, cursor: DuckCursor, node: SinkWriteNode) -
     Raises:
         PzConnectorError: the connector or its setup failed.
     """
-    connector = connector_of(context.compiled, node.connection)
-    if not isinstance(connector, SinkConnector):
-        raise PzConnectorError(f"connector '{connector.info.name}' cannot write", is_transient=False)
-    sink = connector.open_sink(connector_config(context.compiled, node.connection))
-    try:
+    with open_sink(context, node.connection) as (connector, sink):
         copy = sink.native_copy(write_spec(node))
-    finally:
-        sink.close()
     if copy is None:
         raise PzConnectorError(
             f"connector '{connector.info.name}' offered a native copy when planning and none now", is_transient=False

@@ -16,6 +16,7 @@ from pz_engine.base.redact import sanitize
 from pz_engine.compile.dag import CheckNode, Node, PipelineNode, SinkWriteNode, SourceLoadNode
 from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.errors.exceptions import PzConnectorError, PzError, PzExecutionError
+from pz_engine.errors.unexpected import diagnose
 from pz_engine.events.types import NodeStarted, RetryScheduled
 from pz_engine.execute.context import Attempt, RunContext
 from pz_engine.execute.executors.check import run_check
@@ -38,6 +39,7 @@ from pz_engine.model.run import ChannelTimings, DeliveryReport, NodeError, NodeR
 from pz_engine.plan.effective_policies import retry_policy_of
 from pz_engine.resilience.backoff import retry_delay
 
+_UNEXPECTED = "PZ0500"
 _OUT_OF_MEMORY_ADVICE = "\n\npz: raise engine.duckdb.memory_limit, or lower engine.duckdb.threads"
 _LONG_ROW_ADVICE = "\n\npz: set engine.force_universal: true for files with very long rows"
 
@@ -163,6 +165,12 @@ class NodeRunner:
             return _Failure(
                 node, "PZ0501", _with_advice(error.summary), error.is_transient and is_remote, 0, delivery, timings
             )
+        if isinstance(error, OSError):
+            problem = diagnose(error)
+            if problem.code != _UNEXPECTED:
+                return _Failure(
+                    node, problem.code, f"{problem.message}\nnext step: {problem.hint}", False, 0, delivery, timings
+                )
         message = str(error) if isinstance(error, PzError) else sanitize(f"{type(error).__name__}: {error}")
         return _Failure(node, "PZ0501", message, False, 0, delivery, timings)
 

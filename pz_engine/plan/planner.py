@@ -6,11 +6,21 @@ collected and raised together; a refusal of a node outside the effective set onl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pz_engine.compile.dag import CompiledProject, PipelineNode, SinkWriteNode, SourceLoadNode
-from pz_engine.connectors.api import NaturalReadShape, ReadSpec, SinkConnector, Source, SourceConnector
+from pz_engine.connectors.api import (
+    ExtensionStep,
+    NaturalReadShape,
+    ReadSpec,
+    SetupStep,
+    SinkConnector,
+    Source,
+    SourceConnector,
+)
 from pz_engine.connectors.capabilities import Capability
+from pz_engine.duck.extensions import is_available, missing_hint
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.model.policies import Materialization, SyncMode
@@ -86,6 +96,22 @@ def _plan_read(
             )
         if scan is None:
             return _read_plan(node, ExecutionStrategy.ARROW_STREAM, f"arrow stream: {name} record batches", shape)
+        missing = _missing_extension(scan.setup, engine)
+        if missing is not None:
+            if is_native_only:
+                problems.add(
+                    "PZ0311",
+                    f"'{node.key}' needs the DuckDB extension '{missing}'",
+                    file=node.file,
+                    line=node.line,
+                    hint=missing_hint(missing),
+                )
+            return _read_plan(
+                node,
+                ExecutionStrategy.ARROW_STREAM,
+                f"arrow stream: {name}, {missing_hint(missing)} for the native path",
+                shape,
+            )
         scans[node.id] = ScanIdentity.of(scan)
         planned = _read_plan(node, ExecutionStrategy.NATIVE_SCAN, f"native scan: {name} {scan.mechanism}", shape)
         hints = read_hints(node, connector.capabilities)
@@ -145,10 +171,28 @@ def _plan_write(compiled: CompiledProject, node: SinkWriteNode, problems: Proble
         return replace(universal, reason=f"native copy: {name} refuses: {error.message}")
     finally:
         sink.close()
+    missing = _missing_extension(copy.setup, engine) if copy is not None else None
+    if missing is not None:
+        if connector.native_only_writes:
+            problems.add(
+                "PZ0311",
+                f"'{node.name}' needs the DuckDB extension '{missing}'",
+                file=node.file,
+                line=node.line,
+                hint=missing_hint(missing),
+            )
+        return replace(universal, reason=f"arrow stream: {name}, {missing_hint(missing)} for the native path")
     if copy is None:
         return replace(universal, reason=f"arrow stream: {name} record batches")
     reason = f"native copy: {name} {copy.mechanism}, {node.strategy.value}"
     return replace(universal, strategy=ExecutionStrategy.NATIVE_COPY, reason=reason)
+
+
+def _missing_extension(setup: Sequence[SetupStep], engine: EngineSettings) -> str | None:
+    """Return the first extension that a native path needs and nobody installed."""
+    if engine.duckdb.allow_extension_download:
+        return None
+    return next((s.name for s in setup if isinstance(s, ExtensionStep) and not is_available(s.name)), None)
 
 
 def _deduplicate(problems: ProblemCollector) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pz_engine.compile.dag import CompiledProject, PipelineNode, SinkWriteNode, SourceLoadNode
+from pz_engine.compile.dag import CompiledProject, SinkWriteNode, SourceLoadNode
+from pz_engine.compile.dated_paths import has_date_tokens
 from pz_engine.connectors.api import Connector
 from pz_engine.connectors.capabilities import Capability
 from pz_engine.model.policies import OnDelete, SchemaPolicy, Strategy
@@ -124,14 +125,6 @@ def write_refusals(compiled: CompiledProject, node: SinkWriteNode, connector: Co
         )
 
 
-def pipeline_of(compiled: CompiledProject, node: SinkWriteNode) -> PipelineNode:
-    """Return the pipeline a sink drains."""
-    found = compiled.graph.by_id[node.depends_on[0]]
-    if not isinstance(found, PipelineNode):
-        raise TypeError(found.name)
-    return found
-
-
 def _supported(flags: Capability) -> str:
     names = ["append"]
     if Capability.REPLACE_WRITES in flags:
@@ -142,4 +135,4 @@ def _supported(flags: Capability) -> str:
 
 
 def _has_date_tokens(path: object) -> bool:
-    return isinstance(path, str) and any(token in path for token in ("{yyyy}", "{yy}", "{MM}", "{dd}", "{HH}", "{mm}"))
+    return isinstance(path, str) and has_date_tokens(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -9,18 +10,18 @@ from typing import Any
 from pz_engine.base.cancellation import Cancelled
 from pz_engine.base.fault_points import fault_point
 from pz_engine.compile.dag import SinkWriteNode
-from pz_engine.connectors.api import SinkConnector, WriteAttempt, WriteSession
+from pz_engine.connectors.api import WriteAttempt, WriteSession
 from pz_engine.duck.egress import stream_batches, write_schema
 from pz_engine.duck.quoting import staging_relation
-from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.events.types import NodeProgress
 from pz_engine.execute.context import Attempt
 from pz_engine.execute.gates.merge_keys import guard_merge_keys
 from pz_engine.execute.native_write import committed_files, prepare_copy, run_copy
+from pz_engine.execute.opened import open_sink
 from pz_engine.execute.outcome import Execution, WriteFailure
 from pz_engine.model.policies import Strategy
 from pz_engine.model.run import ChannelTimings, DeliveryReport, ExecutionStrategy
-from pz_engine.plan.specs import connector_config, connector_of, write_spec
+from pz_engine.plan.specs import write_spec
 
 _PROGRESS_EVERY = 10
 _DISCARDS_ALL = "discards_all"
@@ -73,28 +74,19 @@ class _Stream:
 
 def _stream(attempt: Attempt, node: SinkWriteNode) -> Execution:
     context, cursor = attempt.context, attempt.cursor
-    connector = connector_of(context.compiled, node.connection)
-    if not isinstance(connector, SinkConnector):
-        raise PzConnectorError(f"connector '{connector.info.name}' cannot write", is_transient=False)
     relation = staging_relation(node.pipeline)
     expected = cursor.count(relation)
     columns = cursor.describe(f"select * from {relation}")
     schema = write_schema(cursor, relation)
-    sink = connector.open_sink(connector_config(context.compiled, node.connection))
     counters = _Stream()
-    try:
+    with open_sink(context, node.connection) as (_, sink):
         spec = write_spec(node, WriteAttempt(node.id, context.run_id, attempt.ordinal))
         session = sink.begin_write(spec, schema, attempt.cancel)
         try:
-            _drain(attempt, node, session, relation, schema, counters)
-            if counters.rows != expected:
-                raise PzConnectorError(
-                    f"output '{node.name}': {counters.rows} of {expected} staged rows were drained", is_transient=False
-                )
+            _drain(attempt, node, session, schema, counters, expected)
             attempt.cancel.raise_if_set()
         except BaseException as error:
-            session.abort()
-            session.close()
+            _abort(session)
             if isinstance(error, Cancelled) or not isinstance(error, Exception):
                 raise
             raise WriteFailure(error, _delivery(sink.abort_semantics, counters), counters.timings) from None
@@ -106,8 +98,6 @@ def _stream(attempt: Attempt, node: SinkWriteNode) -> Execution:
             raise WriteFailure(error, _delivery(sink.abort_semantics, counters), counters.timings) from None
         finally:
             session.close()
-    finally:
-        sink.close()
     return Execution(
         rows=committed.rows,
         columns=columns,
@@ -118,11 +108,28 @@ def _stream(attempt: Attempt, node: SinkWriteNode) -> Execution:
     )
 
 
+def _abort(session: WriteSession) -> None:
+    """Clean up to the end; what went wrong first is what is reported."""
+    with contextlib.suppress(Exception):
+        session.abort()
+    with contextlib.suppress(Exception):
+        session.close()
+
+
 def _drain(
-    attempt: Attempt, node: SinkWriteNode, session: WriteSession, relation: str, schema: Any, counters: _Stream
+    attempt: Attempt, node: SinkWriteNode, session: WriteSession, schema: Any, counters: _Stream, expected: int
 ) -> None:
+    """Hand every staged row to the session; a stream that ends early is a failure, not a short delivery."""
     context = attempt.context
-    batches = iter(stream_batches(attempt.cursor, relation, schema, batch_bytes=context.engine.batch_bytes))
+    batches = iter(
+        stream_batches(
+            attempt.cursor,
+            staging_relation(node.pipeline),
+            schema,
+            batch_bytes=context.engine.batch_bytes,
+            expected_rows=expected,
+        )
+    )
     while True:
         attempt.cancel.raise_if_set()
         waiting = time.monotonic()

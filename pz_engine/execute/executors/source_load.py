@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pz_engine.compile.dag import SourceLoadNode
-from pz_engine.connectors.api import BatchOptions, SourceConnector
+from pz_engine.connectors.api import BatchOptions
 from pz_engine.duck.ingest import create_landing_table, insert_batch
 from pz_engine.duck.quoting import quote_identifier, staging_relation
 from pz_engine.duck.rejects import forget_rejects, land_rejects
-from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.events.types import NodeProgress
 from pz_engine.execute.bounds import Bounds, plan_bounds
 from pz_engine.execute.capture import capture_candidate, note_null_cursors
@@ -17,9 +16,10 @@ from pz_engine.execute.channel import Channel
 from pz_engine.execute.context import Attempt
 from pz_engine.execute.gates.inference import lint_inferred_columns
 from pz_engine.execute.native_read import prepare_scan, run_with_recovery
+from pz_engine.execute.opened import open_source
 from pz_engine.execute.outcome import Execution
 from pz_engine.model.run import ExecutionStrategy
-from pz_engine.plan.specs import connector_config, connector_of, read_hints, read_spec
+from pz_engine.plan.specs import read_hints, read_spec
 
 _PROGRESS_EVERY = 10
 
@@ -74,39 +74,34 @@ def _land_natively(attempt: Attempt, node: SourceLoadNode, relation: str, bounds
 
 def _land_batches(attempt: Attempt, node: SourceLoadNode, relation: str, bounds: Bounds) -> Execution:
     context, cursor = attempt.context, attempt.cursor
-    connector = connector_of(context.compiled, node.connection)
-    if not isinstance(connector, SourceConnector):
-        raise PzConnectorError(f"connector '{connector.info.name}' cannot read", is_transient=False)
-    source = connector.open_source(connector_config(context.compiled, node.connection))
     totals = {"rows": 0, "bytes": 0, "batches": 0}
+    spec = read_spec(
+        node,
+        watermark=bounds.lower,
+        lower_inclusive=bounds.is_lower_inclusive,
+        upper_bound=bounds.upper,
+        null_cursor=bounds.wants_null_cursor,
+    )
     try:
-        spec = read_spec(
-            node,
-            watermark=bounds.lower,
-            lower_inclusive=bounds.is_lower_inclusive,
-            upper_bound=bounds.upper,
-            null_cursor=bounds.wants_null_cursor,
-        )
-        schema = source.get_schema(spec, attempt.cancel)
-        cursor.execute(f"drop table if exists {relation}")
-        create_landing_table(cursor, relation, schema, node.columns)
-        partitions = source.plan_read(spec, read_hints(node, connector.capabilities), attempt.cancel)
-        channel = Channel(partitions, BatchOptions(target_bytes=context.engine.batch_bytes), attempt.cancel)
+        with open_source(context, node.connection) as (connector, source):
+            schema = source.get_schema(spec, attempt.cancel)
+            cursor.execute(f"drop table if exists {relation}")
+            create_landing_table(cursor, relation, schema, node.columns)
+            partitions = source.plan_read(spec, read_hints(node, connector.capabilities), attempt.cancel)
+            channel = Channel(partitions, BatchOptions(target_bytes=context.engine.batch_bytes), attempt.cancel)
 
-        def consume(batch: object) -> None:
-            totals["rows"] += insert_batch(cursor, relation, batch, schema)
-            totals["bytes"] += int(getattr(batch, "nbytes", 0))
-            totals["batches"] += 1
-            if totals["batches"] % _PROGRESS_EVERY == 0:
-                context.publisher.emit(NodeProgress, node_id=node.id, node_name=node.name, **totals)
+            def consume(batch: object) -> None:
+                totals["rows"] += insert_batch(cursor, relation, batch, schema)
+                totals["bytes"] += int(getattr(batch, "nbytes", 0))
+                totals["batches"] += 1
+                if totals["batches"] % _PROGRESS_EVERY == 0:
+                    context.publisher.emit(NodeProgress, node_id=node.id, node_name=node.name, **totals)
 
-        channel.drain(consume)
+            channel.drain(consume)
         _trim(attempt, node, relation, bounds)
     except BaseException:
         _drop(attempt, relation)
         raise
-    finally:
-        source.close()
     return Execution(rows=cursor.count(relation), timings=channel.timings, bytes=totals["bytes"])
 
 
