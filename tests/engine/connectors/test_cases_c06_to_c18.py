@@ -142,6 +142,15 @@ def test_zero_byte_file_without_contract_is_refused(put, land, options):
         land("none.csv", **options)
 
 
+@pytest.mark.parametrize("tier", ["native", "universal"])
+def test_zero_byte_file_is_refused_under_a_contract_unless_allowed(put, land, tier):
+    """A file that was cut off is not an empty day (C08)."""
+    put("none.csv", "")
+    with pytest.raises(PzConnectorError, match="is empty, not even a header line"):
+        land("none.csv", tier=tier, columns={"sku": "varchar"})
+    assert land("none.csv", tier=tier, columns={"sku": "varchar"}, on_empty="zero_rows") == []
+
+
 @pytest.mark.parametrize("name", ["csv", "tsv", "parquet", "json"])
 def test_zero_rows_still_make_a_file(cursor, tmp_path, name):
     """The file exists with its columns, and a replace empties what was there (C08)."""

@@ -52,6 +52,12 @@ class LocalFilesSource:
         found = self._locations.files_to_read(spec, options)
         if not found.files and not (options.allows_no_files or found.is_window):
             raise PzConnectorError(f"{found.described_as} matches no file", is_transient=False)
+        if found.files and not options.allows_no_files and all(path.stat().st_size == 0 for path in found.files):
+            raise PzConnectorError(
+                f"{found.described_as}: the file is empty, not even a header line",
+                is_transient=False,
+                hint="correct the file, or set on_empty: zero_rows",
+            )
         if options.ragged == "reject":
             raise PzConnectorError(
                 f"entity '{spec.entity}': 'ragged: reject' works on the native tier only",
