@@ -118,10 +118,10 @@ def test_array_layout_is_not_written_in_batches(tmp_path):
     assert caught.value.code == "PZ0361"
 
 
-@pytest.mark.parametrize("root_exists", [True, False])
-def test_probe_looks_at_the_root(tmp_path, root_exists):
-    """A missing root is permanent for reads."""
-    config = {"base_dir": str(tmp_path), "root": "." if root_exists else "missing"}
-    result = find_connector("localfiles").check_connection(config, CancelToken())
-    assert result.ok is root_exists
-    assert root_exists or result.message.startswith("permanent:")
+@pytest.mark.parametrize(("root", "ok"), [(".", True), ("missing", True), ("file", False)])
+def test_probe_looks_at_the_root(tmp_path, root, ok):
+    """A missing root will be created by a write; a file in its place is permanent."""
+    (tmp_path / "file").touch()
+    result = find_connector("localfiles").check_connection({"base_dir": str(tmp_path), "root": root}, CancelToken())
+    assert result.ok is ok
+    assert ok or result.message.startswith("permanent:")

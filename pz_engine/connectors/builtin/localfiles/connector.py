@@ -70,16 +70,14 @@ class LocalFilesConnector:
         return [*self._read_findings(use), *self._write_findings(use)]
 
     def check_connection(self, config: Mapping[str, Any], cancel: CancelToken) -> ProbeResult:
-        """Tell whether the root exists; writes would create it."""
+        """Tell whether the root is a folder; a missing one is created by the first write, and reads name their files."""
         cancel.raise_if_set()
         root = Locations.of(config).root
         if root.is_dir():
             return ProbeResult(True, f"folder '{root.name}' exists")
         if root.exists():
             return ProbeResult(False, f"permanent: root '{root.name}' is not a folder")
-        if config.get("reads", True):
-            return ProbeResult(False, f"permanent: folder '{root.name}' does not exist; a write would create it")
-        return ProbeResult(True, f"folder '{root.name}' will be created")
+        return ProbeResult(True, f"folder '{root.name}' does not exist yet; the first write creates it")
 
     def open_source(self, config: Mapping[str, Any]) -> LocalFilesSource:
         """Open the read side."""
