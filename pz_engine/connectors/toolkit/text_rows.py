@@ -34,10 +34,10 @@ def csv_header(names: Sequence[str], delimiter: str) -> str:
 
 def ndjson_lines(batch: pa.RecordBatch, schema: pa.Schema) -> str:
     """Return one JSON object per row, keys in schema order, nulls written, non-finite doubles as null."""
-    keys = [json.dumps(field.name, ensure_ascii=False) for field in schema]
+    keys = (json.dumps(field.name, ensure_ascii=False).replace("%", "%%") for field in schema)
     columns = [_json_texts(column, field) for column, field in zip(batch.columns, schema, strict=True)]
-    rows = zip(*columns, strict=True)
-    return "".join("{" + ",".join(f"{key}:{text}" for key, text in zip(keys, row, strict=True)) + "}\n" for row in rows)
+    template = "{" + ",".join(f"{key}:%s" for key in keys) + "}\n"
+    return "".join(map(template.__mod__, zip(*columns, strict=True)))
 
 
 def _csv_texts(column: pa.Array, field: pa.Field, delimiter: str) -> list[str]:
@@ -73,7 +73,7 @@ def _json_texts(column: pa.Array, field: pa.Field) -> list[str]:
         return ["null" if value is None else f'"{value}"' for value in column.cast(pa.string()).to_pylist()]
     render: Callable[[Any], str] = str
     if pa.types.is_string(kind):
-        render = _json_string
+        render = json.encoder.encode_basestring
     elif pa.types.is_boolean(kind):
         render = _boolean
     elif pa.types.is_floating(kind):
@@ -121,7 +121,3 @@ def _double(value: float) -> str:
 
 def _json_double(value: float) -> str:
     return repr(value) if math.isfinite(value) else "null"
-
-
-def _json_string(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -21,6 +21,7 @@ _DATE = "[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}"
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{0,6})?)?"
 _UTC = " ?(Z|UTC|[+-]00(:?00)?)"
 _OFFSET = " ?(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?)"
+_PLAIN_TIMESTAMP_LENGTH = len("2026-01-01 00:00:00")
 _BOOLEANS = {"true": True, "t": True, "1": True, "yes": True, "y": True}
 _BOOLEANS.update({"false": False, "f": False, "0": False, "no": False, "n": False})
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
@@ -85,6 +86,9 @@ def typed(texts: pa.Array, kind: str) -> pa.Array:
         return texts
     if kind == "boolean":
         return _booleans(texts)
+    plain = _plainly_typed(texts, kind)
+    if plain is not None:
+        return plain
     matches = pc.match_substring_regex(texts, rf"^\s*({_shape(kind)})\s*$")
     wrong = pc.index(matches, pa.scalar(False)).as_py()
     if wrong >= 0:
@@ -100,6 +104,26 @@ def typed(texts: pa.Array, kind: str) -> pa.Array:
     if kind in _LEAST:
         _check_range(values, kind)
     return pc.assume_timezone(values, "UTC") if kind == "timestamp" else values
+
+
+def _plainly_typed(texts: pa.Array, kind: str) -> pa.Array | None:
+    """Convert texts that are all spelled the plain way, which needs no patterns; None sends them through those."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    target = pa.timestamp("us") if kind == "timestamp" else arrow_type_of(kind)
+    if kind in _LEAST or kind == "timestamptz":
+        return None
+    try:
+        values = pc.cast(texts, target)
+    except pa.ArrowInvalid:
+        return None
+    if kind in {"double", "float"}:
+        return values
+    if kind == "timestamp":
+        is_plain = pc.all(pc.equal(pc.binary_length(texts), _PLAIN_TIMESTAMP_LENGTH)).as_py()
+        return pc.assume_timezone(values, "UTC") if is_plain else None
+    return values if pc.all(pc.equal(pc.cast(values, pa.string()), texts)).as_py() else None
 
 
 def _shape(kind: str) -> str:
