@@ -1,22 +1,22 @@
 """A project's units as Dagster asset definitions."""
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import dagster as dg
 
-from pz_dagster.bindings import BINDING_TAG, Binding, bind
+from pz_dagster.bindings import BINDING_TAG, Binding, Checks, bind
 from pz_dagster.errors import PzDefinitionError
-from pz_dagster.failures import broken_project_error
-from pz_dagster.keys import asset_key, fold, fold_tag
+from pz_dagster.keys import fold, fold_tag, op_name
+from pz_dagster.location import claim
+from pz_dagster.placeholder import errors_asset, errors_spec
 from pz_dagster.project import PzProject
 from pz_dagster.run_config import PzRunConfig
 from pz_dagster.snapshot import Snapshot
-from pz_dagster.specs import unit_specs
+from pz_dagster.specs import UnitSpecs, build_specs
 from pz_dagster.translator import PzTranslator
 from pz_dagster.units import Unit, build_units
-from pz_engine import PzValidationError, select_nodes
+from pz_engine import PzValidationError
 
 DEFAULT_RESOURCE_KEY = "pz"
 
@@ -28,7 +28,7 @@ def build_pz_assets(
     exclude: str | None = None,
     translator: PzTranslator | None = None,
     op_per: Literal["flow", "project"] = "flow",
-    checks: Literal["gate", "observe"] = "gate",
+    checks: Checks = "gate",
     retry_policy: dg.RetryPolicy | None = None,
     pool: str | None = None,
     op_tags: Mapping[str, str] | None = None,
@@ -52,26 +52,14 @@ def build_pz_assets(
         PzDefinitionError: the project does not compile and its `on_error` is `raise`, a selection matches nothing, or
             two nodes meet in one asset key.
     """
-    translator = translator or PzTranslator()
     snapshot = project.snapshot
-    selected = _select(snapshot, select, exclude)
-    units = build_units(snapshot, selected, per_project=op_per == "project")
-    found = [
-        _definition(
-            project,
-            snapshot,
-            unit,
-            Binding(project, snapshot, translator, checks),
-            _generic_body(resource_key),
-            retry_policy=retry_policy,
-            pool=pool,
-            op_tags=op_tags,
-            resource_keys={resource_key},
-        )
-        for unit in units
-    ]
+    units = build_units(snapshot, _select(snapshot, select, exclude), per_project=op_per == "project")
+    binding = Binding(project, snapshot, translator or PzTranslator(), checks)
+    options = _OpOptions(retry_policy, pool, dict(op_tags or {}), {resource_key})
+    found = [_definition(binding, specs, _generic_body(resource_key), options) for specs in _specs(binding, units)]
     if snapshot.compiled.problems:
-        found.append(_placeholder(snapshot))
+        part = "" if select == "*" and exclude is None else f"{select} {exclude or ''}"
+        found.append(errors_asset(snapshot, part))
     return found
 
 
@@ -82,7 +70,7 @@ def pz_assets(
     exclude: str | None = None,
     name: str | None = None,
     translator: PzTranslator | None = None,
-    checks: Literal["gate", "observe"] = "gate",
+    checks: Checks = "gate",
     retry_policy: dg.RetryPolicy | None = None,
     pool: str | None = None,
     op_tags: Mapping[str, str] | None = None,
@@ -96,33 +84,56 @@ def pz_assets(
     Raises:
         PzDefinitionError: as for `build_pz_assets`.
     """
-    translator = translator or PzTranslator()
 
     def decorate(function: Callable[..., Any]) -> dg.AssetsDefinition:
         snapshot = project.snapshot
-        selected = _select(snapshot, select, exclude)
-        unit = dataclasses.replace(build_units(snapshot, selected, per_project=True)[0], name=name or function.__name__)
-        return _definition(
-            project,
-            snapshot,
-            unit,
-            Binding(project, snapshot, translator, checks),
-            function,
-            retry_policy=retry_policy,
-            pool=pool,
-            op_tags=op_tags,
-            resource_keys=required_resource_keys or set(),
-        )
+        op = op_name(name or function.__name__)
+        units = build_units(snapshot, _select(snapshot, select, exclude), per_project=True)
+        ids = units[0].node_ids if units else frozenset[str]()
+        binding = Binding(project, snapshot, translator or PzTranslator(), checks)
+        (specs,) = _specs(binding, [Unit(op, units[0].flow if units else op, ids)])
+        options = _OpOptions(retry_policy, pool, dict(op_tags or {}), required_resource_keys or set())
+        extra = [errors_spec(snapshot, op)] if snapshot.compiled.problems else []
+        return _definition(binding, specs, function, options, extra)
 
     return decorate
 
 
+class _OpOptions:
+    """What is handed to Dagster as it is."""
+
+    def __init__(
+        self, retry_policy: dg.RetryPolicy | None, pool: str | None, tags: dict[str, str], resource_keys: set[str]
+    ) -> None:
+        self.retry_policy = retry_policy
+        self.pool = pool
+        self.tags = tags
+        self.resource_keys = resource_keys
+
+
 def _select(snapshot: Snapshot, select: str, exclude: str | None) -> frozenset[str]:
+    """Resolve the selection; a project that does not compile has what its last good compile leaves of it."""
+    if select == "*" and exclude is None:
+        return frozenset(node.id for node in snapshot.compiled.nodes)
+    from pz_engine import select_nodes
+
     try:
         selected = select_nodes(snapshot.compiled, None if select == "*" else select)
         return selected - select_nodes(snapshot.compiled, exclude) if exclude else selected
     except PzValidationError as error:
+        if snapshot.compiled.problems:
+            return frozenset()
         raise PzDefinitionError(error.errors) from None
+
+
+def _specs(binding: Binding, units: Sequence[Unit]) -> tuple[UnitSpecs, ...]:
+    return build_specs(
+        binding.snapshot,
+        units,
+        binding.translator,
+        identity=str(binding.project.root),
+        is_gate=binding.checks == "gate",
+    )
 
 
 def _generic_body(resource_key: str) -> Callable[..., Any]:
@@ -134,59 +145,35 @@ def _generic_body(resource_key: str) -> Callable[..., Any]:
 
 
 def _definition(
-    project: PzProject,
-    snapshot: Snapshot,
-    unit: Unit,
     binding: Binding,
+    specs: UnitSpecs,
     function: Callable[..., Any],
-    *,
-    retry_policy: dg.RetryPolicy | None,
-    pool: str | None,
-    op_tags: Mapping[str, str] | None,
-    resource_keys: set[str],
+    options: _OpOptions,
+    extra: Sequence[dg.AssetSpec] = (),
 ) -> dg.AssetsDefinition:
-    specs = unit_specs(snapshot, unit, binding.translator, is_gate=binding.checks == "gate")
-    assets: Sequence[dg.AssetSpec] = specs.assets
-    if snapshot.compiled.problems:
-        count = len(snapshot.compiled.problems)
-        assets = [
+    snapshot, unit = binding.snapshot, specs.unit
+    assets = specs.assets
+    count = len(snapshot.compiled.problems)
+    if count:
+        assets = tuple(
             spec.replace_attributes(description=f"**The project has {count} problem(s).**\n\n{spec.description or ''}")
             for spec in assets
-        ]
-    name = f"{fold(str(project.root.name))}/{unit.name}"
-    bind(name, binding)
-    return dg.multi_asset(
+        )
+    definition = dg.multi_asset(
         name=unit.name,
-        specs=assets,
+        specs=[*assets, *extra],
         check_specs=specs.checks,
         can_subset=True,
-        retry_policy=retry_policy,
-        pool=pool,
-        required_resource_keys=resource_keys,
+        retry_policy=options.retry_policy,
+        pool=options.pool,
+        required_resource_keys=options.resource_keys,
         op_tags={
-            **(op_tags or {}),
-            BINDING_TAG: name,
-            "pz/project": fold_tag(snapshot.project_name),
+            **options.tags,
+            BINDING_TAG: bind(unit.name, binding),
+            "pz/project": fold_tag(snapshot.project_name) or fold(snapshot.project_name),
             "pz/flow": fold_tag(unit.flow),
             "pz/fingerprint": snapshot.fingerprint[:16],
         },
     )(function)
-
-
-def _placeholder(snapshot: Snapshot) -> dg.AssetsDefinition:
-    """Show what is wrong with a project as one asset that cannot be materialized."""
-    problems = snapshot.compiled.problems
-    name = snapshot.project_name
-    listed = "\n".join(f"- `{p.code}` {p.place or ''}: {p.message}{f' — {p.hint}' if p.hint else ''}" for p in problems)
-
-    @dg.asset(
-        key=asset_key([name, "pz_errors"]),
-        group_name=fold(name),
-        kinds={"pz"},
-        tags={"pz/status": "broken"},
-        description=f"Project `{name}` does not compile:\n\n{listed}",
-    )
-    def pz_errors() -> None:
-        raise broken_project_error(name, problems)
-
-    return pz_errors
+    claim(str(binding.project.root), definition.op, specs.outputs)
+    return definition

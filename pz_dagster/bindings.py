@@ -15,6 +15,8 @@ from pz_dagster.translator import PzTranslator
 
 BINDING_TAG = "pz/binding"
 
+Checks = Literal["gate", "observe"]
+
 
 @dataclass(frozen=True)
 class Binding:
@@ -25,15 +27,29 @@ class Binding:
     """What the definitions were built from; the files may have changed since."""
 
     translator: PzTranslator
-    checks: Literal["gate", "observe"]
+    checks: Checks
+
+    def may_replace(self, other: Binding) -> bool:
+        """Tell whether both come from the same lines of definitions, loaded again."""
+        return (
+            self.project == other.project
+            and self.checks == other.checks
+            and type(self.translator) is type(other.translator)
+            and self.translator.settings == other.translator.settings
+        )
 
 
 _BINDINGS: dict[str, Binding] = {}
 
 
-def bind(name: str, binding: Binding) -> None:
-    """Remember a binding; loading definitions again replaces it."""
+def bind(op: str, binding: Binding) -> str:
+    """Remember a binding and return the name it is found under: the op's, numbered when another project has it."""
+    name, number = op, 1
+    while (known := _BINDINGS.get(name)) is not None and not binding.may_replace(known):
+        number += 1
+        name = f"{op}-{number}"
     _BINDINGS[name] = binding
+    return name
 
 
 def find(name: str) -> Binding:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import dagster as dg
 
 from pz_dagster.assets import DEFAULT_RESOURCE_KEY, build_pz_assets
+from pz_dagster.bindings import BINDING_TAG
 from pz_dagster.project import PzProject
 from pz_dagster.resource import PzResource
 from pz_dagster.translator import PzTranslator
@@ -61,5 +62,6 @@ def build_pz_definitions(
     jobs: list[Any] = [
         dg.define_asset_job(f"{definition.op.name}_job", selection=dg.AssetSelection.assets(*definition.keys))
         for definition in assets
+        if BINDING_TAG in definition.op.tags
     ]
     return dg.Definitions(assets=assets, jobs=jobs, resources={resource_key: resource or _DEFAULT_RESOURCE})

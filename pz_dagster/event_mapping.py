@@ -11,6 +11,9 @@ from typing import Any
 
 import dagster as dg
 
+from pz_dagster.checks import check_result
+from pz_dagster.discretion import CHECK_FAILED, Discretion
+from pz_dagster.event_budget import EventBudget
 from pz_dagster.metadata import data_version, result_metadata
 from pz_dagster.selection import OpSelection
 from pz_dagster.settings import PzTranslatorSettings
@@ -38,14 +41,12 @@ from pz_engine import (
 DagsterResult = dg.MaterializeResult[Any] | dg.AssetCheckResult | dg.AssetObservation
 """What an op may yield."""
 
-_LEVELS = {
-    "trace": "debug",
-    "debug": "debug",
-    "info": "info",
-    "warn": "warning",
-    "error": "error",
-    "critical": "critical",
-}
+Results = Iterator[tuple[str, DagsterResult]]
+"""Results, each with the name of its node; an empty name belongs to no place in the order."""
+
+_LEVELS = {"trace": "debug", "debug": "debug", "info": "info", "error": "error", "critical": "critical"}
+_PROGRESS_SECONDS = 1.0
+"""Shortest time between two progress lines of any nodes."""
 
 
 @dataclass
@@ -55,158 +56,165 @@ class EventMapper:
     snapshot: Snapshot
     selection: OpSelection
     settings: PzTranslatorSettings
-    severity_of: Callable[[CheckNode], dg.AssetCheckSeverity]
-    error_text: Callable[[str], str]
-    """Shortens an engine message to what the event log may show."""
+    severity_of: Callable[[CheckNode, bool], dg.AssetCheckSeverity]
+    """Severity of a failing check, given whether Dagster blocks on it."""
 
-    log: Any
-    run_id: str = ""
+    discretion: Discretion
+    budget: EventBudget
     progress_seconds: float = 30.0
     failed: list[NodeResult] = field(default_factory=list)
+    """Nodes that failed, checks that could not be evaluated included."""
+
     failed_checks: list[NodeResult] = field(default_factory=list)
+    """Checks that found violations."""
+
     skipped: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     completed: dict[str, NodeResult] = field(default_factory=dict)
     """Results by node name."""
 
     unselected: int = 0
+    changed: list[str] = field(default_factory=list)
+    """Nodes that do something else now than when definitions were loaded."""
+
+    _names: dict[str, str] = field(default_factory=dict)
     _progress_at: dict[str, float] = field(default_factory=dict)
+    _any_progress_at: float = float("-inf")
 
-    def map(self, event: RunEvent) -> Iterator[tuple[str, DagsterResult]]:
-        """Log one event and yield its results, each with the name of its node."""
-        match event:
-            case NodeCompleted():
-                yield from self._node_completed(event)
-            case RunStarted():
-                extra = event.node_count - len(self.selection.node_ids)
-                more = f", {extra} of them unselected ancestors" if extra > 0 else ""
-                self.log.info(f"pz run {event.run_id} started: {event.node_count} nodes{more}")
-            case NodeStarted():
-                self.log.debug(f"started {event.node_name}")
-            case NodeProgress():
-                self._progress(event)
-            case RetryScheduled():
-                self.log.warning(
-                    f"retry: {event.node_name} attempt {event.attempt}/{event.max_attempts} in {event.delay_ms}ms "
-                    f"({self.error_text(event.reason)})"
-                )
-            case MergeKeyDuplicatesDetected():
-                yield from self._warn(
-                    event.node_id,
-                    event,
-                    {"keys": ", ".join(event.keys), "groups": event.duplicate_groups, "extra_rows": event.extra_rows},
-                )
-            case LossyIntegerInferenceDetected():
-                yield from self._warn(event.node_id, event, {"columns": ", ".join(event.columns)})
-            case AmbiguousDateInferenceDetected():
-                yield from self._warn(
-                    event.node_id, event, {"columns": ", ".join(event.columns), "format": event.format}
-                )
-            case RunCompleted():
-                self.log.info(
-                    f"pz run {event.run_id} ended {event.status.value}: {event.succeeded} succeeded, {event.failed} failed, "
-                    f"{event.skipped} skipped in {event.duration_ms}ms"
-                )
-            case RetentionSwept():
-                level = self.log.warning if event.failures else self.log.debug
-                level(
-                    f"retention: {event.runs_swept} runs swept, {event.bytes_freed} bytes freed, {event.failures} failures"
-                )
-            case ConnectorLog():
-                getattr(self.log, _LEVELS.get(event.level, "warning"))(f"{event.connection}: {event.message}")
-            case _:
-                self.log.debug(f"pz event {event.name}")
+    def map(self, event: RunEvent) -> Results:
+        """Log one event and yield its results."""
+        handler = HANDLERS.get(type(event))
+        if handler is not None:
+            yield from handler(self, event)
+        elif event.name != "node_queued":
+            self.budget.write("debug", f"pz event {event.name}")
 
-    def _node_completed(self, event: NodeCompleted) -> Iterator[tuple[str, DagsterResult]]:
+    def _run_started(self, event: RunStarted) -> Results:
+        by_name = self.snapshot.compiled.graph.by_name
+        for node in event.nodes:
+            self._names[node.node_id] = node.name
+            known = by_name.get(node.name)
+            if known is not None and known.id != node.node_id:
+                self.changed.append(node.name)
+        extra = len({node.name for node in event.nodes} - self.selection.names)
+        more = f", {extra} of them ancestors that were not selected" if extra else ""
+        self.budget.write("info", f"pz run {event.run_id} started: {event.node_count} nodes{more}")
+        yield from ()
+
+    def _node_started(self, event: NodeStarted) -> Results:
+        self._say("debug", event)
+        yield from ()
+
+    def _node_progress(self, event: NodeProgress) -> Results:
+        """Log at most one line per node and interval, and one per second in all."""
+        moment = event.at.timestamp()
+        last = self._progress_at.get(event.node_id, float("-inf"))
+        if moment - last >= self.progress_seconds and moment - self._any_progress_at >= _PROGRESS_SECONDS:
+            self._progress_at[event.node_id] = self._any_progress_at = moment
+            self._say("info", event)
+        yield from ()
+
+    def _retry_scheduled(self, event: RetryScheduled) -> Results:
+        self._say("warning", event)
+        yield from ()
+
+    def _merge_key_duplicates(self, event: MergeKeyDuplicatesDetected) -> Results:
+        found = {
+            "keys": ", ".join(event.keys),
+            "duplicate_groups": event.duplicate_groups,
+            "extra_rows": event.extra_rows,
+        }
+        yield from self._observe(event.node_id, event, found)
+
+    def _lossy_integers(self, event: LossyIntegerInferenceDetected) -> Results:
+        yield from self._observe(event.node_id, event, {"columns": ", ".join(event.columns)})
+
+    def _ambiguous_dates(self, event: AmbiguousDateInferenceDetected) -> Results:
+        found = {"columns": ", ".join(event.columns), "format": event.format}
+        yield from self._observe(event.node_id, event, found)
+
+    def _run_completed(self, event: RunCompleted) -> Results:
+        counts = f"{event.succeeded} succeeded, {event.failed} failed, {event.skipped} skipped"
+        self.budget.write(
+            "info", f"pz run {event.run_id} ended {event.status.value}: {counts} in {event.duration_ms}ms"
+        )
+        yield from ()
+
+    def _retention_swept(self, event: RetentionSwept) -> Results:
+        self._say("warning" if event.failures else "debug", event)
+        yield from ()
+
+    def _connector_log(self, event: ConnectorLog) -> Results:
+        message = self.discretion.text(event.message)
+        self.budget.write(_LEVELS.get(event.level, "warning"), f"{event.connection}: {message}")
+        yield from ()
+
+    def _node_completed(self, event: NodeCompleted) -> Results:
         result = event.result
         self.completed[result.name] = result
-        if result.kind is NodeKind.CHECK:
-            yield from self._check(result)
-        elif result.status is NodeStatus.FAILED:
-            self.failed.append(result)
-            self.log.error(f"FAIL {result.name}: {self._error(result)}")
         if result.status is NodeStatus.SKIPPED:
             self.skipped.append((result.name, event.blocked_by))
-            self.log.warning(f"skip {result.name}, blocked by {', '.join(event.blocked_by) or 'the run being stopped'}")
-        elif result.status is NodeStatus.SUCCESS and result.kind is not NodeKind.CHECK:
-            key = self.selection.key_of(result.name)
-            line = event_lines(event)[0]
-            if key is None:
-                self.unselected += 1
-                self.log.info(f"{line} (not selected, ran as an ancestor)")
-                return
-            self.log.info(line)
-            yield (
-                result.name,
-                dg.MaterializeResult(
-                    asset_key=key,
-                    metadata=result_metadata(
-                        result, self.snapshot, event.run_id, is_held=result.name in self.selection.held_loads
-                    ),
-                    data_version=data_version(result) if self.settings.data_versions else None,
-                ),
-            )
-
-    def _check(self, result: NodeResult) -> Iterator[tuple[str, DagsterResult]]:
-        found = self.selection.checks.get(result.name)
-        if result.status is NodeStatus.SKIPPED:
+            blocked = ", ".join(event.blocked_by) or "the run being stopped"
+            self.budget.write("warning", f"skip {result.name}, blocked by {blocked}")
             return
-        is_violation = result.error is not None and result.error.code == "PZ0510"
         if result.status is NodeStatus.FAILED:
-            self.failed_checks.append(result) if is_violation else self.failed.append(result)
-            self.log.error(f"FAIL {result.name}: {self._error(result)}")
-        if found is None:
+            is_violation = result.error is not None and result.error.code == CHECK_FAILED
+            (self.failed_checks if is_violation else self.failed).append(result)
+            self._say("error", event)
+        if result.kind is NodeKind.CHECK:
+            yield from self._check(result)
+        elif result.status is NodeStatus.SUCCESS:
+            yield from self._materialized(event)
+
+    def _materialized(self, event: NodeCompleted) -> Results:
+        result = event.result
+        key = self.selection.key_of(result.name)
+        if key is None:
+            self.unselected += 1
+            self._say("info", event, " (not selected, ran as an ancestor)")
             return
-        node, check_key = found
-        metadata: dict[str, Any] = {"pz/duration_ms": result.duration_ms, "pz/run_id": self.run_id}
-        description: str | None = None
-        severity = dg.AssetCheckSeverity.ERROR
-        if result.status is NodeStatus.SUCCESS:
-            metadata["pz/violations"] = 0
-        elif is_violation and result.error is not None:
-            metadata["pz/violations"] = result.rows if result.rows is not None else 0
-            metadata["pz/error_code"] = result.error.code
-            first, _, sample = result.error.message.partition("\n")
-            is_bound = node.check.type.value in ("row_count", "freshness")
-            show = self.settings.expose_check_samples or is_bound
-            description = f"{first}: {sample}" if show and sample else first
-            severity = self.severity_of(node)
-        elif result.error is not None:
-            metadata["pz/evaluated"] = False
-            metadata["pz/error_code"] = result.error.code
-            description = self._error(result)
-        yield (
-            result.name,
-            dg.AssetCheckResult(
-                asset_key=check_key.asset_key,
-                check_name=check_key.name,
-                passed=result.status is NodeStatus.SUCCESS,
-                severity=severity,
-                metadata=metadata,
-                description=description,
-            ),
+        self._say("info", event)
+        metadata = result_metadata(
+            result, self.snapshot, event.run_id, is_held=result.name in self.selection.held_loads
         )
+        version = data_version(result) if self.settings.data_versions else None
+        yield result.name, dg.MaterializeResult(asset_key=key, metadata=metadata, data_version=version)
 
-    def _warn(self, node_id: str, event: RunEvent, metadata: Mapping[str, Any]) -> Iterator[tuple[str, DagsterResult]]:
-        node = self.snapshot.compiled.graph.by_id.get(node_id)
-        name = node.name if node is not None else node_id
-        self.log.warning(f"{event.name}: {name} ({', '.join(f'{key} {value}' for key, value in metadata.items())})")
+    def _check(self, result: NodeResult) -> Results:
+        found = self.selection.checks.get(result.name)
+        if result.status is NodeStatus.SUCCESS and found is not None:
+            self.budget.write("debug", f"ok {result.name}")
+        if found is not None:
+            node, key, is_blocking = found
+            severity = self.severity_of(node, is_blocking)
+            yield result.name, check_result(result, key, severity, self.discretion)
+
+    def _observe(self, node_id: str, event: RunEvent, found: Mapping[str, Any]) -> Results:
+        """Warn about what was seen in the data, and leave an observation on the asset."""
+        name = self._names.get(node_id, node_id)
+        self._say("warning", event)
         key = self.selection.key_of(name)
-        if key is not None:
-            yield (
-                "",
-                dg.AssetObservation(
-                    asset_key=key, metadata={f"pz/{k}": v for k, v in {"event": event.name, **metadata}.items()}
-                ),
-            )
+        if key is not None and self.budget.take():
+            metadata = {f"pz/{key}": value for key, value in {"event": event.name, **found}.items()}
+            yield "", dg.AssetObservation(asset_key=key, metadata=metadata)
 
-    def _progress(self, event: NodeProgress) -> None:
-        """Log at most one line per node and interval."""
-        moment = event.at.timestamp()
-        if moment - self._progress_at.get(event.node_id, 0.0) >= self.progress_seconds:
-            self._progress_at[event.node_id] = moment
-            self.log.info(f"{event.node_name}: {event.rows} rows, {event.batches} batches so far")
+    def _say(self, level: str, event: RunEvent, ending: str = "") -> None:
+        """Log an event in the words of the text renderer."""
+        lines = event_lines(self.discretion.event(event), 2)
+        if lines:
+            self.budget.write(level, " ".join(line.strip() for line in lines) + ending)
 
-    def _error(self, result: NodeResult) -> str:
-        if result.error is None:
-            return "failed"
-        return f"{result.error.code} {self.error_text(result.error.message)}"
+
+HANDLERS: Mapping[type[RunEvent], Callable[[EventMapper, Any], Results]] = {
+    RunStarted: EventMapper._run_started,
+    NodeStarted: EventMapper._node_started,
+    NodeProgress: EventMapper._node_progress,
+    RetryScheduled: EventMapper._retry_scheduled,
+    MergeKeyDuplicatesDetected: EventMapper._merge_key_duplicates,
+    LossyIntegerInferenceDetected: EventMapper._lossy_integers,
+    AmbiguousDateInferenceDetected: EventMapper._ambiguous_dates,
+    RunCompleted: EventMapper._run_completed,
+    RetentionSwept: EventMapper._retention_swept,
+    ConnectorLog: EventMapper._connector_log,
+    NodeCompleted: EventMapper._node_completed,
+}
+"""One handler for every event of the wire contract."""

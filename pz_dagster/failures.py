@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
+from pz_dagster.discretion import Discretion
 from pz_dagster.errors import PzDagsterError
 from pz_dagster.event_mapping import EventMapper
-from pz_engine import Diagnostic, PzConfigError, PzError, PzStateError, PzValidationError, RunOutcome, RunStatus
+from pz_dagster.tables import problem_table, table
+from pz_engine import (
+    Diagnostic,
+    NodeResult,
+    PzConfigError,
+    PzStateError,
+    PzValidationError,
+    RunOutcome,
+    RunStatus,
+)
+
+_TIMED_OUT = "PZ0506"
 
 
 def broken_project_error(project: str, problems: Sequence[Diagnostic]) -> PzDagsterError:
@@ -16,23 +28,36 @@ def broken_project_error(project: str, problems: Sequence[Diagnostic]) -> PzDags
     lines = "\n".join(str(problem) for problem in problems)
     return PzDagsterError(
         f"PZ0707: project '{project}' does not compile, nothing ran:\n{lines}",
-        metadata={"pz/problems": _problem_table(problems)},
+        metadata={"pz/problems": problem_table(problems)},
         problems=problems,
     )
 
 
-def refused_run_error(error: PzError) -> PzDagsterError:
-    """Report a run that was refused before a node started."""
+def refused_run_error(error: BaseException, discretion: Discretion) -> PzDagsterError:
+    """Report a run that ended without an outcome: refused before a node started, or stopped by the machine."""
     if isinstance(error, PzValidationError):
         problems: tuple[Diagnostic, ...] = tuple(_stale(problem) for problem in error.errors)
     elif isinstance(error, (PzConfigError, PzStateError)):
         problems = (error.diagnostic,)
     else:
-        problems = (Diagnostic("PZ0500", str(error)),)
+        from pz_engine import diagnose
+
+        problems = (diagnose(error),)
+        problems = tuple(
+            Diagnostic(p.code, discretion.text(p.message) if p.code == "PZ0500" else p.message, hint=p.hint)
+            for p in problems
+        )
+    problems = tuple(discretion.diagnostic(problem) for problem in problems)
     lines = "\n".join(str(problem) for problem in problems)
     return PzDagsterError(
-        f"the pz run was refused:\n{lines}", metadata={"pz/problems": _problem_table(problems)}, problems=problems
+        f"the pz run was refused:\n{lines}", metadata={"pz/problems": problem_table(problems)}, problems=problems
     )
+
+
+def stale_definitions_error(names: Iterable[str]) -> PzDagsterError:
+    """Refuse a selection that the project does not know."""
+    problem = Diagnostic("PZ0701", f"not in the project: {', '.join(sorted(names))}", hint="reload the definitions")
+    return PzDagsterError(str(problem), metadata={"pz/problems": problem_table([problem])}, problems=[problem])
 
 
 def _stale(problem: Diagnostic) -> Diagnostic:
@@ -44,61 +69,63 @@ def _stale(problem: Diagnostic) -> Diagnostic:
 
 def unreported_checks_error(names: Sequence[str]) -> PzDagsterError:
     """Refuse a green run with a check that nobody evaluated."""
-    return PzDagsterError(f"PZ0708: selected check(s) without a result: {', '.join(names)}; reload the definitions")
+    problem = Diagnostic(
+        "PZ0708", f"selected check(s) without a result: {', '.join(names)}", hint="reload the definitions"
+    )
+    return PzDagsterError(str(problem), problems=[problem])
 
 
 def run_error(
-    outcome: RunOutcome, mapper: EventMapper, error_text: Callable[[str], str], *, is_gate: bool
+    outcome: RunOutcome, mapper: EventMapper, discretion: Discretion, *, gating: frozenset[str]
 ) -> PzDagsterError | None:
-    """Return the failure an outcome stands for, or None when the op succeeds."""
-    if outcome.status is RunStatus.SUCCESS:
+    """Return the failure an outcome stands for, or None when the op succeeds.
+
+    Args:
+        outcome: how the run ended.
+        mapper: what happened in it.
+        discretion: what may be shown.
+        gating: names of the checks that gate; only their violations fail the op.
+    """
+    violated = [result for result in mapper.failed_checks if result.name in gating]
+    is_fatal = outcome.status is RunStatus.FATAL
+    if not (mapper.failed or violated or mapper.skipped or is_fatal):
         return None
-    failed = mapper.failed
-    if not failed and outcome.status is RunStatus.COMPLETED_WITH_FAILURES and not (is_gate and mapper.skipped):
-        return None
-    shown = [*failed, *mapper.failed_checks]
+    shown = [*mapper.failed, *mapper.failed_checks]
     lines = [f"pz run {outcome.run_id}: {len(shown)} failed, {len(mapper.skipped)} skipped"]
-    lines.extend(f"{r.name}: {r.error.code} {error_text(r.error.message)}" for r in shown if r.error is not None)
+    lines.extend(f"{r.name}: {r.error.code} {discretion.error(r)}" for r in shown if r.error is not None)
+    if violated and mapper.skipped:
+        lines.append(f"skipped: {', '.join(name for name, _ in mapper.skipped)}")
     if outcome.problem is not None:
-        lines.append(f"{outcome.problem.code}: {outcome.problem.message}")
+        lines.append(f"{outcome.problem.code}: {discretion.relative(outcome.problem.message)}")
+    elif is_fatal:
+        lines.append("PZ0500: the run stopped before its end; its notes say why")
     metadata: dict[str, dg.MetadataValue] = {
         "pz/run_id": dg.MetadataValue.text(outcome.run_id),
-        "pz/failed": dg.MetadataValue.table(
-            [
-                dg.TableRecord(
-                    {
-                        "node": r.name,
-                        "code": r.error.code if r.error is not None else "",
-                        "message": error_text(r.error.message) if r.error is not None else "",
-                        "attempts": r.stats.attempts if r.stats.attempts is not None else "",
-                    }
-                )
-                for r in shown
-            ],
-            schema=_schema("node", "code", "message", "attempts"),
-        ),
-        "pz/skipped": dg.MetadataValue.table(
-            [dg.TableRecord({"node": name, "blocked_by": ", ".join(by)}) for name, by in mapper.skipped],
-            schema=_schema("node", "blocked_by"),
+        "pz/failed": _failed_table(shown, discretion),
+        "pz/skipped": table(
+            [{"node": name, "blocked_by": ", ".join(by)} for name, by in mapper.skipped], ("node", "blocked_by")
         ),
     }
     if outcome.journal_path is not None:
         metadata["pz/journal"] = dg.MetadataValue.path(outcome.journal_path)
     if outcome.results_path is not None:
         metadata["pz/results"] = dg.MetadataValue.path(outcome.results_path)
-    is_transient = bool(failed) and not mapper.failed_checks and all(r.stats.is_transient for r in failed)
+    is_transient = bool(mapper.failed) and not violated and all(map(_may_pass_later, mapper.failed))
     return PzDagsterError("\n".join(lines), metadata=metadata, failed_nodes=shown, allow_retries=is_transient)
 
 
-def _problem_table(problems: Sequence[Diagnostic]) -> dg.MetadataValue:
-    return dg.MetadataValue.table(
-        [
-            dg.TableRecord({"code": p.code, "place": p.place or "", "message": p.message, "next_step": p.hint or ""})
-            for p in problems
-        ],
-        schema=_schema("code", "place", "message", "next_step"),
-    )
+def _failed_table(results: Sequence[NodeResult], discretion: Discretion) -> dg.MetadataValue:
+    rows = [
+        {
+            "node": result.name,
+            "code": result.error.code if result.error is not None else "",
+            "message": discretion.error(result),
+            "attempts": str(result.stats.attempts) if result.stats.attempts is not None else "",
+        }
+        for result in results
+    ]
+    return table(rows, ("node", "code", "message", "attempts"))
 
 
-def _schema(*names: str) -> dg.TableSchema:
-    return dg.TableSchema([dg.TableColumn(name, "string") for name in names])
+def _may_pass_later(result: NodeResult) -> bool:
+    return bool(result.stats.is_transient) or (result.error is not None and result.error.code == _TIMED_OUT)

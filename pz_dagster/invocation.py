@@ -6,36 +6,39 @@ ends the generator, the engine is cancelled, joined and left without an open han
 
 from __future__ import annotations
 
-import json
-import os
 import queue
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from pz_dagster.bindings import BINDING_TAG, find
+from pz_dagster.compute_log import ComputeLog
+from pz_dagster.discretion import Discretion
 from pz_dagster.errors import PzDagsterError
+from pz_dagster.event_budget import EventBudget
 from pz_dagster.event_mapping import DagsterResult, EventMapper
-from pz_dagster.failures import broken_project_error, refused_run_error, run_error, unreported_checks_error
+from pz_dagster.failures import (
+    broken_project_error,
+    refused_run_error,
+    run_error,
+    stale_definitions_error,
+    unreported_checks_error,
+)
 from pz_dagster.ordering import ResultBuffer
 from pz_dagster.run_config import PzRunConfig
-from pz_dagster.selection import OpSelection, read_selection
+from pz_dagster.selection import read_selection
 from pz_engine import (
     CancelToken,
+    CheckNode,
     EngineOverrides,
-    ErrorSummary,
     NodeProgress,
-    PzError,
     RunEvent,
     RunOutcome,
     RunRequest,
     Selection,
-    event_lines,
-    journal_record,
-    run_project,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 
 _JOIN_SECONDS = 20.0
 _POLL_SECONDS = 0.1
+_WARNING_NOTES = ("PZ0520", "PZ0527")
+"""Codes of notes that say a state was not advanced."""
 
 
 class PzInvocation:
@@ -55,6 +60,14 @@ class PzInvocation:
         self._binding = find(context.op_execution_context.op_def.tags[BINDING_TAG])
         self._snapshot = self._binding.snapshot
         self._selection = read_selection(context, self._snapshot)
+        self._is_gate = _is_gate(config.checks or self._binding.checks)
+        self._discretion = Discretion.of(
+            self._snapshot,
+            self._binding.project.root,
+            is_full=resource.shows_full_errors,
+            shows_samples=self._binding.translator.settings.expose_check_samples,
+        )
+        self._compute_log = ComputeLog(self._discretion)
         self._cancel = CancelToken()
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._progress: dict[str, NodeProgress] = {}
@@ -71,10 +84,16 @@ class PzInvocation:
         self._cancel.set()
 
     def stream_events(self) -> Iterator[dict[str, Any]]:
-        """Run the engine and yield each event as its JSON object, without any Dagster result."""
-        for item in self._drive():
-            if isinstance(item, RunEvent):
-                yield item.to_json()
+        """Run the engine and yield each event as its JSON object, without any Dagster result.
+
+        Raises:
+            PzDagsterError: the run was refused; failing nodes are among the events.
+        """
+        self._refuse()
+        with closing(self._drive()) as items:
+            for item in items:
+                if isinstance(item, RunEvent):
+                    yield self._discretion.event(item).to_json()
         self._raise_engine_error()
 
     def stream(self) -> Iterator[DagsterResult]:
@@ -83,45 +102,63 @@ class PzInvocation:
         Raises:
             PzDagsterError: a node failed, the run was refused, or a selected check was not reported.
         """
-        problems = self._snapshot.compiled.problems
-        if problems:
-            raise broken_project_error(self._snapshot.project_name, problems)
+        self._refuse()
         mapper = self._mapper()
         buffer = ResultBuffer(self._snapshot.compiled.graph, self._selection)
-        for item in self._drive():
-            if isinstance(item, str):
-                level = self._context.log.warning if "PZ0527" in item or "PZ0520" in item else self._context.log.info
-                level(f"note: {item}")
-                continue
-            _write_compute_log(item)
-            mapper.run_id = item.run_id
-            for name, result in mapper.map(item):
-                yield from buffer.add(name, result)
-            yield from buffer.settle(mapper.completed)
+        with closing(self._drive()) as items:
+            for item in items:
+                if isinstance(item, str):
+                    level = "warning" if any(code in item for code in _WARNING_NOTES) else "info"
+                    mapper.budget.write(level, f"note: {item}")
+                    continue
+                for name, result in mapper.map(item):
+                    yield from buffer.add(name, result)
+                yield from buffer.settle(mapper.completed)
         yield from buffer.flush()
         self._raise_engine_error()
         self._finish(mapper)
 
+    def _refuse(self) -> None:
+        """Fail before data moves when the loaded definitions cannot be run."""
+        problems = self._snapshot.compiled.problems
+        if problems:
+            raise broken_project_error(self._snapshot.project_name, problems)
+        if self._selection.unknown:
+            raise stale_definitions_error(self._selection.unknown)
+
     def _mapper(self) -> EventMapper:
-        translator = self._binding.translator
         return EventMapper(
             self._snapshot,
             self._selection,
-            translator.settings,
-            lambda node: translator.get_check_severity(node, self._snapshot),
-            self._error_text,
-            self._context.log,
+            self._binding.translator.settings,
+            self._severity,
+            self._discretion,
+            EventBudget(self._context.log),
             progress_seconds=float(self._resource.log_progress_seconds),
         )
 
-    def _error_text(self, message: str) -> str:
-        detail = self._resource.error_detail
-        if detail == "full" or (detail == "auto" and os.environ.get("DAGSTER_IS_DEV_CLI")):
-            return message
-        summary = ErrorSummary.from_message(message)
-        return f"{summary.kind}: {summary.message}" if summary.kind else summary.message
+    def _severity(self, node: CheckNode, is_blocking: bool) -> dg.AssetCheckSeverity:
+        """Warn only where Dagster would fail the step although this launch merely observes."""
+        if is_blocking and not self._is_gate:
+            return dg.AssetCheckSeverity.WARN
+        return self._binding.translator.get_check_severity(node, self._snapshot)
 
-    def _drive(self) -> Iterator[RunEvent | str]:
+    def _gating_checks(self) -> frozenset[str]:
+        if not self._is_gate:
+            return frozenset()
+        return frozenset(self._selection.checks) - self._ungated_checks()
+
+    def _ungated_checks(self) -> frozenset[str]:
+        """Checks that only warn never skip anything."""
+        translator = self._binding.translator
+        return frozenset(
+            node.name
+            for node in self._snapshot.compiled.nodes
+            if isinstance(node, CheckNode)
+            and translator.get_check_severity(node, self._snapshot) is not dg.AssetCheckSeverity.ERROR
+        )
+
+    def _drive(self) -> Generator[RunEvent | str, None, None]:
         """Run the engine in a thread and yield events and notes until its call returns."""
         self._thread = threading.Thread(target=self._run_engine, name="pz-engine", daemon=True)
         self._thread.start()
@@ -148,6 +185,8 @@ class PzInvocation:
 
     def _run_engine(self) -> None:
         try:
+            from pz_engine import run_project
+
             self.outcome = run_project(self._request())
         except BaseException as error:
             self._error = error
@@ -156,6 +195,7 @@ class PzInvocation:
 
     def _receive(self, event: RunEvent) -> None:
         """Take an event on the engine's side; progress overwrites a slot instead of queueing."""
+        self._compute_log.event(event)
         if isinstance(event, NodeProgress):
             is_new = event.node_id not in self._progress
             self._progress[event.node_id] = event
@@ -166,20 +206,20 @@ class PzInvocation:
 
     def _request(self) -> RunRequest:
         project, config, resource = self._binding.project, self._config, self._resource
-        checks = config.checks or self._binding.checks
         return RunRequest(
             project_dir=project.root,
             vars={**project.vars, **config.vars},
             env=dict(resource.env),
-            selection=Selection(node_names=frozenset(self._selection.names.values())),
+            selection=Selection(node_names=self._selection.names),
             fail_fast=config.fail_fast,
             full_refresh=config.full_refresh,
             overrides=EngineOverrides(resource.threads, resource.memory_limit, resource.duckdb_threads),
-            gate_checks=checks == "gate",
+            gate_checks=self._is_gate,
+            ungated_checks=self._ungated_checks(),
             host=self._host_record(),
             on_run_id=self._take_run_id,
             event_sink=self._receive,
-            note_sink=self._queue.put,
+            note_sink=self._take_note,
             cancel=self._cancel,
         )
 
@@ -196,40 +236,39 @@ class PzInvocation:
             "step": context.op.name,
             "attempt": context.retry_number,
             "fingerprint": self._snapshot.fingerprint,
-            "selection": sorted(self._selection.names.values()),
+            "selection": sorted(self._selection.names),
         }
 
+    def _take_note(self, text: str) -> None:
+        shown = self._discretion.relative(text)
+        self._compute_log.note(shown)
+        self._queue.put(shown)
+
     def _raise_engine_error(self) -> None:
-        error = self._error
-        if error is None:
-            return
-        if isinstance(error, PzError):
-            raise refused_run_error(error) from None
-        raise PzDagsterError(
-            f"PZ0500: the engine failed unexpectedly ({type(error).__name__}); please report it"
-        ) from None
+        if self._error is not None:
+            raise refused_run_error(self._error, self._discretion) from None
+        if self.outcome is None:
+            raise PzDagsterError("PZ0500: the engine ended without an outcome; please report it")
 
     def _finish(self, mapper: EventMapper) -> None:
         outcome = self.outcome
         if outcome is None:
-            raise PzDagsterError("PZ0500: the engine ended without an outcome; please report it")
+            return
+        log = self._context.log
+        mapper.budget.close()
         if mapper.unselected:
-            self._context.log.info(
-                f"{mapper.unselected} unselected ancestor(s) ran and are not reported as materialized"
-            )
+            log.info(f"{mapper.unselected} unselected ancestor(s) ran and are not reported as materialized")
         for key, reason in outcome.watermarks_held.items():
-            self._context.log.info(f"the watermark of {key} was not advanced: {reason}")
-        gate = (self._config.checks or self._binding.checks) == "gate"
-        error = run_error(outcome, mapper, self._error_text, is_gate=gate)
+            log.info(f"the watermark of {key} was not advanced: {self._discretion.relative(reason)}")
+        if self._binding.project.fingerprint != self._snapshot.fingerprint:
+            changed = f"; changed: {', '.join(sorted(mapper.changed))}" if mapper.changed else ""
+            log.info(f"the project's files are newer than the loaded definitions{changed}")
+        error = run_error(outcome, mapper, self._discretion, gating=self._gating_checks())
         if error is not None:
             raise error
-        missing = self._missing_checks(mapper, self._selection)
+        missing = sorted(name for name in self._selection.checks if name not in mapper.completed)
         if missing:
             raise unreported_checks_error(missing)
-
-    @staticmethod
-    def _missing_checks(mapper: EventMapper, selection: OpSelection) -> list[str]:
-        return sorted(name for name in selection.checks if name not in mapper.completed)
 
 
 class _ProgressMark:
@@ -239,8 +278,7 @@ class _ProgressMark:
         self.node_id = node_id
 
 
-def _write_compute_log(event: RunEvent) -> None:
-    """Put the event into the step's captured output: journal form on stdout, text on stderr."""
-    print(json.dumps(journal_record(event), separators=(",", ":"), ensure_ascii=False), flush=True)  # noqa: T201
-    for line in event_lines(event):
-        print(line, file=sys.stderr, flush=True)  # noqa: T201
+def _is_gate(checks: str) -> bool:
+    if checks not in ("gate", "observe"):
+        raise PzDagsterError("the config key 'checks' is neither 'gate' nor 'observe'; correct it and launch again")
+    return checks == "gate"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime, timezone
 from typing import Any
 
 import dagster as dg
 
 from pz_dagster.snapshot import Snapshot
-from pz_engine import NodeKind, NodeResult, SinkWriteNode, SourceLoadNode, Strategy
+from pz_engine import NodeKind, NodeResult, SinkWriteNode, SourceLoadNode, Strategy, bottleneck
+
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}")
+"""How the engine spells a stored timestamp."""
 
 
 def result_metadata(result: NodeResult, snapshot: Snapshot, run_id: str, *, is_held: bool) -> dict[str, Any]:
@@ -43,13 +47,28 @@ def result_metadata(result: NodeResult, snapshot: Snapshot, run_id: str, *, is_h
         metadata["pz/fused"] = True
     if stats.attempts is not None:
         metadata["pz/attempts"] = stats.attempts
-    if stats.location is not None:
-        metadata["dagster/uri"] = stats.location
+    node = snapshot.compiled.graph.by_name.get(result.name)
+    if isinstance(node, SinkWriteNode):
+        metadata["dagster/table_name"] = f"{node.connection}.{node.entity}"
+        metadata["dagster/storage_kind"] = snapshot.compiled.connections[node.connection].connector
+        if stats.location is not None:
+            metadata["dagster/uri"] = stats.location
     if result.provenance is not None:
         metadata["pz/provenance"] = result.provenance
     if result.timings is not None:
         metadata["pz/stall_ms"] = dg.MetadataValue.json(
             {"producer": result.timings.producer_stall_ms, "consumer": result.timings.consumer_stall_ms}
+        )
+        hint = bottleneck(result)
+        if hint is not None:
+            metadata["pz/bound_by"] = hint
+    if result.delivery is not None:
+        metadata["pz/delivery"] = dg.MetadataValue.json(
+            {
+                "abort_semantics": result.delivery.abort_semantics,
+                "rows_visible": result.delivery.rows_visible,
+                "resumed_rows": result.delivery.resumed_rows,
+            }
         )
     if result.rejected is not None:
         metadata["pz/rejected"] = result.rejected
@@ -74,20 +93,19 @@ def _table_rows(result: NodeResult, snapshot: Snapshot) -> int | None:
 def _watermark(result: NodeResult, *, is_held: bool) -> dict[str, Any]:
     if result.kind is not NodeKind.SOURCE_LOAD:
         return {}
-    kind = result.watermark.type if result.watermark is not None else None
-    metadata: dict[str, Any] = {}
-    if result.stats.watermark_from is not None:
-        metadata["pz/watermark_from"] = _position(kind, result.stats.watermark_from)
-    if result.stats.watermark_to is not None:
-        metadata["pz/watermark_to"] = _position(kind, result.stats.watermark_to)
+    stats, metadata = result.stats, dict[str, Any]()
+    if stats.watermark_from is not None:
+        metadata["pz/watermark_from"] = _position(stats.watermark_from)
+    if stats.watermark_to is not None:
+        metadata["pz/watermark_to"] = _position(stats.watermark_to)
         if is_held:
             metadata["pz/watermark_held"] = True
     return metadata
 
 
-def _position(kind: str | None, value: str) -> Any:
-    """Give timestamps as timestamp metadata, so that they plot."""
-    if kind != "timestamp":
+def _position(value: str) -> Any:
+    """Give timestamps as timestamp metadata, so that they plot; every other cursor type stays text."""
+    if _TIMESTAMP.fullmatch(value) is None:
         return value
     return dg.MetadataValue.timestamp(datetime.fromisoformat(value).replace(tzinfo=timezone.utc))
 

@@ -1,11 +1,12 @@
 """A pz project as Dagster definitions see it: paths, variables and the snapshot.
 
-Loading definitions opens no connection and reads no secret. A worker process never compiles and never writes: it uses
-the snapshot that the run was planned with.
+Loading definitions opens no connection and reads no secret. A worker process never writes and compiles only where
+nobody left it a snapshot: it uses the one that the run was planned with.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import multiprocessing
 import os
@@ -18,10 +19,12 @@ from typing import Any, Literal
 
 import dagster as dg
 
+from pz_dagster import handover, snapshot_file
 from pz_dagster.errors import PzDefinitionError
-from pz_dagster.snapshot import Snapshot, fingerprint, from_json, take, to_json
+from pz_dagster.fingerprint import fingerprint
+from pz_dagster.snapshot import Snapshot
 from pz_dagster.units import Unit, build_units
-from pz_engine import CompiledProject, compile_project
+from pz_engine import CompiledProject
 
 _LOGGER = logging.getLogger("pz_dagster")
 _CACHE: dict[tuple[str, str], Snapshot] = {}
@@ -41,7 +44,7 @@ class PzProject:
     """
 
     project_dir: Path
-    vars: Mapping[str, Any] = field(default_factory=dict)
+    vars: Mapping[str, Any] = field(default_factory=dict, repr=False)
     packaged_project_dir: Path | None = None
     on_error: Literal["placeholder", "raise"] = "placeholder"
 
@@ -52,9 +55,14 @@ class PzProject:
     def root(self) -> Path:
         """The directory in use."""
         packaged = self.packaged_project_dir
-        if packaged is not None and packaged.is_dir() and not _is_dev_process():
-            return packaged.absolute()
+        if packaged is not None and Path(packaged).is_dir() and not _is_dev_process():
+            return Path(packaged).absolute()
         return self.project_dir
+
+    @property
+    def identity(self) -> str:
+        """What tells this project from others of the process: its directory and its variables."""
+        return json.dumps([str(self.root), dict(self.vars)], sort_keys=True, default=str)
 
     @property
     def snapshot_path(self) -> Path:
@@ -68,15 +76,21 @@ class PzProject:
         Raises:
             PzDefinitionError: the project does not compile and `on_error` is `raise`.
         """
-        mark = fingerprint(self.root, self.vars)
-        key = (str(self.root), mark)
+        is_worker = _is_worker_process()
+        mark = "" if is_worker else self.fingerprint
+        key = (self.identity, mark)
         with _CACHE_GUARD:
             found = _CACHE.get(key)
             if found is None:
-                found = _CACHE[key] = self._load(mark)
+                found = _CACHE[key] = self._load_in_worker() if is_worker else self._load(mark)
         if found.compiled.problems and self.raises:
             raise PzDefinitionError(found.compiled.problems)
         return found
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the files as they are now."""
+        return fingerprint(self.root, self.vars, snapshot_file.SCHEMA_VERSION)
 
     @property
     def raises(self) -> bool:
@@ -95,14 +109,14 @@ class PzProject:
             PzDefinitionError: the project does not compile.
             OSError: the snapshot cannot be written.
         """
-        mark = fingerprint(self.root, self.vars)
+        mark = self.fingerprint
         compiled = self._compile()
         if compiled.problems:
             raise PzDefinitionError(compiled.problems)
-        self._write(take(compiled, mark))
+        snapshot_file.write(self.snapshot_path, snapshot_file.take(compiled, mark))
 
     def prepare_if_dev(self) -> None:
-        """Compile and write the snapshot when running under `dagster dev`."""
+        """Do what `prepare` does when running under `dagster dev`."""
         if _is_dev_process():
             self.prepare()
 
@@ -127,44 +141,75 @@ class PzProject:
         return PzTranslator().get_asset_key(self.snapshot.compiled.graph.by_name[node_name], self.snapshot)
 
     def _load(self, mark: str) -> Snapshot:
+        """Read the snapshot when it is fresh, else compile; whatever is not on disk is offered to child processes."""
         stored = self._read()
-        if stored is not None and (stored.fingerprint == mark or _is_worker_process()):
+        if stored is not None and stored.fingerprint == mark:
+            handover.withdraw(self.identity)
             return stored
         compiled = self._compile()
+        for problem in compiled.problems:
+            _LOGGER.error("%s", problem)
         if compiled.problems:
-            for problem in compiled.problems:
-                _LOGGER.error("%s", problem)
-            return self._broken(compiled, stored, mark)
-        fresh = take(compiled, mark)
-        if not _is_worker_process():
-            try:
-                self._write(fresh)
-            except OSError:
-                _LOGGER.warning(
-                    "the snapshot of project '%s' could not be written; it is compiled on each load", fresh.project_name
-                )
-        return fresh
+            content = self._broken(compiled, stored, mark)
+        else:
+            for warning in compiled.warnings:
+                _LOGGER.warning("%s", warning)
+            content = snapshot_file.take(compiled, mark)
+            if _is_dev_process() and self._write(content):
+                handover.withdraw(self.identity)
+                return self._parsed(content)
+        handover.offer(self.identity, content)
+        loaded = self._parsed(content)
+        if not compiled.problems:
+            state = "has no snapshot" if stored is None else "has changed since its snapshot was taken"
+            _LOGGER.warning(
+                "pz project '%s' %s and was compiled in memory; PzProject.prepare() makes loading faster",
+                loaded.project_name,
+                state,
+            )
+        return loaded
 
-    def _broken(self, compiled: CompiledProject, stored: Snapshot | None, mark: str) -> Snapshot:
+    def _load_in_worker(self) -> Snapshot:
+        content = handover.offered(self.identity)
+        found = snapshot_file.from_json(content, self.root) if content is not None else self._read()
+        if found is not None:
+            return found
+        mark = self.fingerprint
+        compiled = self._compile()
+        return self._parsed(
+            self._broken(compiled, None, mark) if compiled.problems else snapshot_file.take(compiled, mark)
+        )
+
+    def _broken(self, compiled: CompiledProject, stored: Snapshot | None, mark: str) -> bytes:
         """Keep the last good graph, if any, and add what is wrong now."""
-        base = stored if stored is not None else take(compiled, mark)
-        return replace(base, fingerprint=mark, compiled=replace(base.compiled, problems=compiled.problems))
+        if stored is None:
+            return snapshot_file.take(compiled, mark)
+        kept = replace(stored.compiled, problems=compiled.problems)
+        return snapshot_file.to_json(replace(stored, fingerprint=mark, compiled=kept))
 
     def _compile(self) -> CompiledProject:
+        from pz_engine import compile_project
+
         return compile_project(self.root, vars=dict(self.vars), keep_env_names=True)
 
     def _read(self) -> Snapshot | None:
         try:
-            return from_json(self.snapshot_path.read_bytes(), self.root)
+            return snapshot_file.from_json(self.snapshot_path.read_bytes(), self.root)
         except OSError:
             return None
 
-    def _write(self, snapshot: Snapshot) -> None:
-        path = self.snapshot_path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        temporary.write_bytes(to_json(snapshot))
-        temporary.replace(path)
+    def _parsed(self, content: bytes) -> Snapshot:
+        found = snapshot_file.from_json(content, self.root)
+        if found is None:
+            raise ValueError("a snapshot that was just taken cannot be read")
+        return found
+
+    def _write(self, content: bytes) -> bool:
+        try:
+            snapshot_file.write(self.snapshot_path, content)
+        except OSError:
+            return False
+        return True
 
 
 def _is_dev_process() -> bool:

@@ -1,5 +1,6 @@
 """The resource through which an op runs the engine."""
 
+import os
 from typing import Any, Literal
 
 import dagster as dg
@@ -32,6 +33,13 @@ class PzResource(dg.ConfigurableResource[Any]):
     error_detail: Literal["auto", "summary", "full"] = "auto"
     """Engine messages in Dagster's event log: summaries without values, or sanitized in full; `auto` is full under
     `dagster dev` only."""
+
+    @property
+    def shows_full_errors(self) -> bool:
+        """Tell whether engine messages are shown in full."""
+        return self.error_detail == "full" or (
+            self.error_detail == "auto" and bool(os.environ.get("DAGSTER_IS_DEV_CLI"))
+        )
 
     def run(self, *, context: dg.AssetExecutionContext, config: PzRunConfig | None = None) -> PzInvocation:
         """Start the engine for the running op; read the returned invocation's `stream()` to its end."""

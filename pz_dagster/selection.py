@@ -1,4 +1,4 @@
-"""What Dagster asked an op for, as node ids.
+"""What Dagster asked an op for, as nodes.
 
 Node identity travels as text in spec metadata, so it survives key prefixes that are added after the specs were built.
 """
@@ -12,29 +12,29 @@ from typing import Any
 import dagster as dg
 
 from pz_dagster.snapshot import Snapshot
-from pz_engine import CheckNode, Node, SinkWriteNode, SourceLoadNode
+from pz_engine import CheckNode, SinkWriteNode, SourceLoadNode
 
 
 @dataclass(frozen=True)
 class OpSelection:
     """The selected part of an op."""
 
-    node_ids: frozenset[str]
-    """Ids of the snapshot's nodes that were asked for; the engine adds their ancestors."""
-
-    names: Mapping[str, str]
-    """Node name by id, to find the node again in a newer compile."""
-
     assets: Mapping[str, dg.AssetKey]
     """Asset key of every selected load, pipeline and sink, by node name."""
 
-    checks: Mapping[str, tuple[CheckNode, dg.AssetCheckKey]]
-    """Selected checks by node name."""
+    checks: Mapping[str, tuple[CheckNode, dg.AssetCheckKey, bool]]
+    """Selected checks by node name: the node, its key, whether Dagster blocks on it."""
 
-    held_loads: frozenset[str]
+    held_loads: frozenset[str] = frozenset()
     """Names of incremental loads whose watermark cannot advance, because a sink it waits for is not part of this run."""
 
-    has_assets: bool
+    unknown: frozenset[str] = frozenset()
+    """Names that the snapshot does not know: definitions and snapshot are of different times."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of everything selected; the engine adds their ancestors."""
+        return frozenset(self.assets) | frozenset(self.checks)
 
     def key_of(self, name: str) -> dg.AssetKey | None:
         """Return the asset key of a selected node."""
@@ -43,35 +43,32 @@ class OpSelection:
 
 def read_selection(context: Any, snapshot: Snapshot) -> OpSelection:
     """Map Dagster's selection of the running op to nodes."""
-    definition = context.assets_def
-    graph = snapshot.compiled.graph
+    definition, graph = context.assets_def, snapshot.compiled.graph
     wanted_assets, wanted_checks = set(context.selected_asset_keys), set(context.selected_asset_check_keys)
     assets: dict[str, dg.AssetKey] = {}
-    nodes: list[Node] = []
+    checks: dict[str, tuple[CheckNode, dg.AssetCheckKey, bool]] = {}
+    unknown: set[str] = set()
     for spec in definition.specs:
         if spec.key in wanted_assets and "pz/node" in spec.metadata:
-            assets[spec.metadata["pz/node"]] = spec.key
-            nodes.extend(_found(graph.by_name.get(spec.metadata["pz/node"])))
-    checks: dict[str, tuple[CheckNode, dg.AssetCheckKey]] = {}
+            name = spec.metadata["pz/node"]
+            assets[name] = spec.key
+            if name not in graph.by_name:
+                unknown.add(name)
     for check_spec in definition.check_specs:
-        if check_spec.key in wanted_checks:
-            node = graph.by_name.get((check_spec.metadata or {}).get("pz/node", ""))
+        name = (check_spec.metadata or {}).get("pz/node")
+        if check_spec.key in wanted_checks and name is not None:
+            node = graph.by_name.get(name)
             if isinstance(node, CheckNode):
-                checks[node.name] = (node, check_spec.key)
-                nodes.append(node)
-    ids = frozenset(node.id for node in nodes)
-    return OpSelection(
-        ids, {node.id: node.name for node in nodes}, assets, checks, _held(snapshot, ids), has_assets=bool(assets)
-    )
+                checks[name] = (node, check_spec.key, check_spec.blocking)
+            else:
+                unknown.add(name)
+    return OpSelection(assets, checks, _held(snapshot, {*assets, *checks}), frozenset(unknown))
 
 
-def _found(node: Node | None) -> list[Node]:
-    return [node] if node is not None else []
-
-
-def _held(snapshot: Snapshot, selected: frozenset[str]) -> frozenset[str]:
+def _held(snapshot: Snapshot, selected: set[str]) -> frozenset[str]:
     graph = snapshot.compiled.graph
-    running = selected | graph.ancestors(selected)
+    chosen = {graph.by_name[name].id for name in selected if name in graph.by_name}
+    running = chosen | graph.ancestors(chosen)
     held = set()
     for node in snapshot.compiled.nodes:
         if isinstance(node, SourceLoadNode) and node.id in snapshot.incremental and node.id in running:

@@ -1,85 +1,196 @@
-"""A snapshot's nodes as specs, with every collision found before Dagster meets it."""
+"""A snapshot's nodes as specs, with every collision found before Dagster meets it.
+
+Dependencies are settled last, from the final key of every node, so a translator that renames a key leaves no dangling
+parent.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import dagster as dg
 
 from pz_dagster.errors import PzDefinitionError
-from pz_dagster.keys import joined
+from pz_dagster.keys import check_output_name, output_name
+from pz_dagster.location import Claim, claimed_by_others
 from pz_dagster.snapshot import Snapshot
+from pz_dagster.tables import problem_table
 from pz_dagster.translator import PzTranslator
 from pz_dagster.units import Unit
-from pz_engine import CheckNode, Diagnostic, Node
+from pz_engine import CheckNode, Diagnostic, Graph, Node, PipelineNode
+
+_LOGGER = logging.getLogger("pz_dagster")
 
 
 @dataclass(frozen=True)
 class UnitSpecs:
     """Specs of one op."""
 
+    unit: Unit
     assets: tuple[dg.AssetSpec, ...]
     checks: tuple[dg.AssetCheckSpec, ...]
+    outputs: Mapping[str, Claim]
+    """Output names of the op."""
+
+    problems: tuple[Diagnostic, ...] = ()
 
 
-def asset_keys(snapshot: Snapshot, translator: PzTranslator) -> dict[str, dg.AssetKey]:
-    """Return the final key of every node but checks, by node id.
+def build_specs(
+    snapshot: Snapshot, units: Sequence[Unit], translator: PzTranslator, *, identity: str, is_gate: bool
+) -> tuple[UnitSpecs, ...]:
+    """Build the specs of a project's units.
+
+    Args:
+        snapshot: the project.
+        units: its ops; nodes of no unit only lend their keys.
+        translator: how nodes look.
+        identity: tells the project from others of the process.
+        is_gate: whether failing checks block.
 
     Raises:
-        PzDefinitionError: `PZ0702`, two nodes meet in one key or in one output name.
+        PzDefinitionError: `PZ0702`, two nodes meet in one key or in one output name. Nodes of two projects are only
+            warned about, because this process may hold several code locations; Dagster refuses them in one.
     """
-    keys: dict[str, dg.AssetKey] = {}
-    seen: dict[str, Node] = {}
-    problems: list[Diagnostic] = []
-    for node in snapshot.compiled.nodes:
-        if isinstance(node, CheckNode):
-            continue
-        key = translator.get_asset_key(node, snapshot)
-        other = seen.get(joined(key))
-        if other is not None:
-            problems.append(
-                Diagnostic(
-                    "PZ0702",
-                    f"'{node.name}' ({node.file}) and '{other.name}' ({other.file}) share the asset key {key.to_user_string()}",
-                    node.file,
-                    node.line,
-                    "rename one of them, or override PzTranslator.get_asset_key",
-                )
-            )
-        seen[joined(key)] = node
-        keys[node.id] = key
+    assets = _asset_specs(snapshot, units, translator)
+    found = [_unit_specs(snapshot, unit, translator, assets, is_gate=is_gate) for unit in units]
+    problems = _key_collisions(snapshot, assets)
+    problems.extend(problem for each in found for problem in each.problems if problem not in problems)
+    outputs = {name: claim for each in found for name, claim in each.outputs.items()}
     if problems:
         raise PzDefinitionError(problems)
-    return keys
+    for name, other in claimed_by_others(identity, outputs).items():
+        _LOGGER.warning("%s", _collision(outputs[name], other, name))
+    return tuple(found)
 
 
-def unit_specs(snapshot: Snapshot, unit: Unit, translator: PzTranslator, *, is_gate: bool) -> UnitSpecs:
-    """Build the specs of one unit.
+def _asset_specs(snapshot: Snapshot, units: Sequence[Unit], translator: PzTranslator) -> dict[str, dg.AssetSpec]:
+    nodes = [node for node in snapshot.compiled.nodes if not isinstance(node, CheckNode)]
+    keys = {node.id: translator.get_asset_key(node, snapshot) for node in nodes}
+    specs = {node.id: translator.get_asset_spec(node, snapshot, keys) for node in nodes}
+    renamed = {keys[node_id]: spec.key for node_id, spec in specs.items()}
+    deps = {
+        node_id: [
+            dg.AssetDep(renamed.get(dep.asset_key, dep.asset_key), partition_mapping=dep.partition_mapping)
+            for dep in spec.deps
+        ]
+        for node_id, spec in specs.items()
+    }
+    kept = _orderly(snapshot.compiled.graph, {n: spec.key for n, spec in specs.items()}, deps, units)
+    return {
+        node.id: specs[node.id].replace_attributes(
+            deps=kept[node.id],
+            skippable=True,
+            metadata={**specs[node.id].metadata, **_identity(node), **_warnings(node, snapshot)},
+        )
+        for node in nodes
+    }
 
-    Raises:
-        PzDefinitionError: `PZ0702`.
-    """
-    keys, graph = asset_keys(snapshot, translator), snapshot.compiled.graph
-    nodes = [node for node in snapshot.compiled.nodes if node.id in unit.node_ids]
-    assets = tuple(translator.get_asset_spec(node, snapshot, keys) for node in nodes if not isinstance(node, CheckNode))
-    final = {spec.metadata["pz/node_id"]: spec.key for spec in assets}
+
+def _identity(node: Node) -> dict[str, str]:
+    """Name the node in a way that survives whatever is done to its key later."""
+    return {"pz/node_id": node.id, "pz/node": node.name}
+
+
+def _warnings(node: Node, snapshot: Snapshot) -> dict[str, dg.MetadataValue]:
+    files = {node.file, getattr(node, "sidecar", None)}
+    found = [warning for warning in snapshot.compiled.warnings if warning.file in files]
+    if not found or not isinstance(node, PipelineNode):
+        return {}
+    return {"pz/warnings": problem_table(found)}
+
+
+def _orderly(
+    graph: Graph, keys: Mapping[str, dg.AssetKey], deps: Mapping[str, list[dg.AssetDep]], units: Sequence[Unit]
+) -> dict[str, list[dg.AssetDep]]:
+    """Leave out what Dagster could not order: edges inside an op that the engine does not know, and edges in a circle."""
+    node_of = {key: node_id for node_id, key in keys.items()}
+    unit_of = {node_id: unit.name for unit in units for node_id in unit.node_ids}
+    above: dict[str, set[str]] = {node.id: set(node.depends_on) for node in graph.nodes}
+    kept: dict[str, list[dg.AssetDep]] = {}
+    for node_id, wanted in deps.items():
+        kept[node_id] = []
+        for dep in wanted:
+            parent = node_of.get(dep.asset_key)
+            if parent is None or parent in above[node_id]:
+                kept[node_id].append(dep)
+            elif unit_of.get(parent) is not None and unit_of.get(parent) == unit_of.get(node_id):
+                continue
+            elif node_id == parent or node_id in _reach(above, parent):
+                _LOGGER.warning("%s reads what it leads to; Dagster shows no edge", keys[node_id].to_user_string())
+            else:
+                above[node_id].add(parent)
+                kept[node_id].append(dep)
+    return kept
+
+
+def _reach(above: Mapping[str, Iterable[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for parent in above[waiting.pop()]:
+            if parent not in found:
+                found.add(parent)
+                waiting.append(parent)
+    return found
+
+
+def _unit_specs(
+    snapshot: Snapshot, unit: Unit, translator: PzTranslator, assets: Mapping[str, dg.AssetSpec], *, is_gate: bool
+) -> UnitSpecs:
+    graph = snapshot.compiled.graph
+    found: list[dg.AssetSpec] = []
     checks: list[dg.AssetCheckSpec] = []
-    for node in nodes:
-        if isinstance(node, CheckNode):
-            pipeline = graph.by_name[node.pipeline]
-            asset = final.get(pipeline.id, keys[pipeline.id])
-            checks.append(translator.get_check_spec(node, snapshot, asset, is_gate=is_gate))
-    _refuse_equal_checks(checks)
-    return UnitSpecs(assets, tuple(checks))
-
-
-def _refuse_equal_checks(checks: list[dg.AssetCheckSpec]) -> None:
-    seen: set[tuple[dg.AssetKey, str]] = set()
+    outputs: dict[str, Claim] = {}
     problems: list[Diagnostic] = []
-    for spec in checks:
-        identity = (spec.asset_key, spec.name)
-        if identity in seen:
-            problems.append(Diagnostic("PZ0702", f"two checks are called '{spec.name}'", hint="rename one of them"))
-        seen.add(identity)
-    if problems:
-        raise PzDefinitionError(problems)
+    for node in (each for each in snapshot.compiled.nodes if each.id in unit.node_ids):
+        if isinstance(node, CheckNode):
+            key = assets[graph.by_name[node.pipeline].id].key
+            spec = translator.get_check_spec(node, snapshot, key, is_gate=is_gate)
+            checks.append(_identified(spec, node))
+            name = check_output_name(spec)
+        else:
+            found.append(assets[node.id])
+            name = output_name(assets[node.id].key)
+        own = Claim(node.name, node.file, snapshot.project_name)
+        if name in outputs:
+            problems.append(_collision(own, outputs[name], name))
+        outputs[name] = own
+    return UnitSpecs(unit, tuple(found), tuple(checks), outputs, tuple(problems))
+
+
+def _identified(spec: dg.AssetCheckSpec, node: CheckNode) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(
+        spec.name,
+        asset=spec.asset_key,
+        description=spec.description,
+        additional_deps=spec.additional_deps,
+        blocking=spec.blocking,
+        metadata={**spec.metadata, **_identity(node)},
+        automation_condition=spec.automation_condition,
+    )
+
+
+def _key_collisions(snapshot: Snapshot, assets: Mapping[str, dg.AssetSpec]) -> list[Diagnostic]:
+    """Compare all nodes of the project, those of different ops too."""
+    seen: dict[str, Claim] = {}
+    problems: list[Diagnostic] = []
+    for node_id, spec in assets.items():
+        node = snapshot.compiled.graph.by_id[node_id]
+        name, own = output_name(spec.key), Claim(node.name, node.file, snapshot.project_name)
+        if name in seen:
+            problems.append(_collision(own, seen[name], name))
+        seen.setdefault(name, own)
+    return problems
+
+
+def _collision(own: Claim, other: Claim, name: str) -> Diagnostic:
+    where = "" if own.project == other.project else f" of project '{other.project}'"
+    return Diagnostic(
+        "PZ0702",
+        f"'{own.node}' ({own.file}) and '{other.node}' ({other.file}){where} both become '{name}' in Dagster",
+        own.file,
+        hint="rename one of them, set key_prefix in PzTranslatorSettings, or override PzTranslator.get_asset_key"
+        " (for a check: get_check_spec)",
+    )

@@ -13,7 +13,7 @@ from typing import Any
 
 import dagster as dg
 
-from pz_dagster.keys import asset_key, entity_parts, fold, fold_tag
+from pz_dagster.keys import asset_key, entity_parts, fold, fold_tag, fold_tag_key
 from pz_dagster.settings import PzTranslatorSettings
 from pz_dagster.snapshot import Snapshot
 from pz_engine import CheckNode, Node, PipelineNode, SinkWriteNode, SourceLoadNode
@@ -42,11 +42,17 @@ class PzTranslator:
         return asset_key([*self.settings.key_prefix, *entity_parts(node.connection, node.entity)])
 
     def get_deps(self, node: Node, snapshot: Snapshot, keys: Mapping[str, dg.AssetKey]) -> Sequence[dg.AssetKey]:
-        """Return upstream keys; `keys` maps node ids to final asset keys."""
+        """Return upstream keys; `keys` maps node ids to asset keys.
+
+        A load depends on the entity it reads: on the sink that writes it, if the project has one. An edge inside one op
+        that the engine does not order is left out afterwards.
+        """
         if isinstance(node, SourceLoadNode):
-            remote = self.get_remote_key(node, snapshot)
-            return [] if remote in keys.values() and self._writes_itself(node, snapshot) else [remote]
-        return [keys[parent] for parent in node.depends_on if parent in keys]
+            writer = snapshot.sink_of.get((node.connection, node.entity))
+            if writer is not None and writer in keys:
+                return [keys[writer]]
+            return [self.get_remote_key(node, snapshot)]
+        return list(dict.fromkeys(keys[parent] for parent in node.depends_on if parent in keys))
 
     def get_group_name(self, node: Node, snapshot: Snapshot) -> str:
         """Return the project, or `<project>/<folder>` for pipelines in folders when switched on."""
@@ -67,14 +73,14 @@ class PzTranslator:
         return {"pz"}
 
     def get_tags(self, node: Node, snapshot: Snapshot) -> Mapping[str, str]:
-        """Return sidecar tags without a value, the node's kind and its flow."""
-        tags = {"pz/kind": node.kind.value, "pz/project": fold_tag(snapshot.project_name)}
+        """Return sidecar tags without a value, the node's kind and its flow; a tag without a legal letter is left out."""
+        tags = {"pz/kind": node.kind.value, "pz/flow": fold_tag(snapshot.flow_of.get(node.id, ""))}
         if isinstance(node, PipelineNode):
-            tags.update({fold_tag(tag): "" for tag in node.tags if fold_tag(tag)})
+            tags.update({key: "" for tag in node.tags if (key := fold_tag_key(tag)) and key not in tags})
         return tags
 
     def get_owners(self, node: Node, snapshot: Snapshot) -> Sequence[str]:  # noqa: ARG002 - for overriders
-        """Return nobody; override with e-mails or `team:<name>`."""
+        """Return nobody; override with e-mails or teams (a bare word is a team)."""
         return []
 
     def get_description(self, node: Node, snapshot: Snapshot) -> str | None:
@@ -83,11 +89,10 @@ class PzTranslator:
             comment = leading_comment(node.source_text)
             if not self.settings.sql_in_description:
                 return comment
-            sql = node.source_text[:_SQL_LIMIT]
-            return "\n\n".join(part for part in (comment, f"```sql\n{sql.strip()}\n```") if part)
+            return "\n\n".join(part for part in (comment, _fenced(node.source_text)) if part)
         if isinstance(node, SourceLoadNode):
             cursor = snapshot.incremental.get(node.id)
-            how = f", only rows behind the stored `{cursor}`" if cursor else ""
+            how = f", only rows past the stored `{cursor}`" if cursor else ""
             return f"Loads `{node.entity}` from connection `{node.connection}` ({_connector(node, snapshot)}){how}."
         if isinstance(node, SinkWriteNode):
             keys = f" on {', '.join(f'`{key}`' for key in node.keys)}" if node.keys else ""
@@ -118,6 +123,10 @@ class PzTranslator:
         """Return nothing; override to automate."""
         return None
 
+    def get_freshness_policy(self, node: Node, snapshot: Snapshot) -> dg.FreshnessPolicy | None:  # noqa: ARG002
+        """Return nothing; override to expect an asset to be fresh."""
+        return None
+
     def get_asset_spec(self, node: Node, snapshot: Snapshot, keys: Mapping[str, dg.AssetKey]) -> dg.AssetSpec:
         """Build the spec of a load, pipeline or sink from the other methods."""
         return dg.AssetSpec(
@@ -128,9 +137,10 @@ class PzTranslator:
             group_name=self.get_group_name(node, snapshot),
             kinds=self.get_kinds(node, snapshot),
             tags=self.get_tags(node, snapshot),
-            owners=self.get_owners(node, snapshot),
+            owners=[_owner(owner) for owner in self.get_owners(node, snapshot)],
             code_version=self.get_code_version(node, snapshot),
             automation_condition=self.get_automation_condition(node, snapshot),
+            freshness_policy=self.get_freshness_policy(node, snapshot),
             skippable=True,
         )
 
@@ -151,17 +161,6 @@ class PzTranslator:
             metadata={"pz/node_id": node.id, "pz/node": node.name},
         )
 
-    @staticmethod
-    def _writes_itself(node: SourceLoadNode, snapshot: Snapshot) -> bool:
-        """Tell whether a sink of the same flow writes what this load reads: the engine does not order the two."""
-        flow = next((set(f.node_ids) for f in snapshot.compiled.flows if node.id in f.node_ids), set())
-        return any(
-            isinstance(other, SinkWriteNode)
-            and other.id in flow
-            and (other.connection, other.entity) == (node.connection, node.entity)
-            for other in snapshot.compiled.nodes
-        )
-
 
 def describe_check(node: CheckNode) -> str:
     """Describe a check without the values it accepts."""
@@ -172,12 +171,34 @@ def describe_check(node: CheckNode) -> str:
 
 
 def leading_comment(sql: str) -> str | None:
-    """Return the first block of `--` lines, or None."""
-    match = re.match(r"\s*((?:--[^\n]*\n?)+)", sql)
+    r"""Return the comment a file opens with, or None.
+
+    >>> leading_comment("-- Orders\n-- worth having.\nSELECT 1"), leading_comment("/* Orders */ SELECT 1")
+    ('Orders\nworth having.', 'Orders')
+    """
+    match = re.match(r"\s*(?:((?:[ \t]*--[^\n]*(?:\n|$))+)|/\*(.*?)\*/)", sql, re.DOTALL)
     if match is None:
         return None
-    return " ".join(line.lstrip("-").strip() for line in match[1].strip().splitlines())
+    block = match[1] or match[2] or ""
+    lines = [line.strip().lstrip("-*").strip() for line in block.strip().splitlines()]
+    return "\n".join(lines).strip() or None
+
+
+def _fenced(sql: str) -> str:
+    """Show SQL as a code block, cut at a limit of bytes."""
+    content = sql.strip().encode()
+    text = content[:_SQL_LIMIT].decode(errors="ignore")
+    if len(content) > _SQL_LIMIT:
+        text += "\n-- …"
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}sql\n{text}\n{fence}"
+
+
+def _owner(owner: str) -> str:
+    return owner if "@" in owner or owner.startswith("team:") else f"team:{owner}"
 
 
 def _connector(node: SourceLoadNode | SinkWriteNode, snapshot: Snapshot) -> str:
-    return snapshot.compiled.connections[node.connection].connector
+    return fold_tag(snapshot.compiled.connections[node.connection].connector)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pz_engine.base.cancellation import CancelToken
     from pz_engine.base.redact import ErrorSummary
     from pz_engine.cli.render.console import event_lines
+    from pz_engine.cli.render.hints import bottleneck
     from pz_engine.compile.dag import (
         CheckNode,
         CompiledProject,
@@ -102,6 +103,7 @@ __all__ = [
     "Strategy",
     "SyncMode",
     "__version__",
+    "bottleneck",
     "compile_project",
     "diagnose",
     "event_lines",
@@ -120,6 +122,7 @@ _HOMES = {
     "base.cancellation": ("CancelToken",),
     "base.redact": ("ErrorSummary",),
     "cli.render.console": ("event_lines",),
+    "cli.render.hints": ("bottleneck",),
     "compile.dag": (
         "CheckNode",
         "CompiledProject",
