@@ -90,6 +90,9 @@ def run(arguments: Sequence[str], terminal: Terminal) -> int:
     """Run one command line and return its exit code; nothing escapes as an exception."""
     try:
         result: Any = group.main(args=list(arguments), prog_name="pz", standalone_mode=False, obj=terminal)
+    except click.exceptions.NoArgsIsHelpError as error:
+        terminal.err(error.format_message())
+        return ExitCode.USAGE
     except click.UsageError as error:
         return _usage(error, terminal)
     except (click.Abort, KeyboardInterrupt):
