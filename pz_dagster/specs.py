@@ -19,7 +19,7 @@ from pz_dagster.snapshot import Snapshot
 from pz_dagster.tables import problem_table
 from pz_dagster.translator import PzTranslator
 from pz_dagster.units import Unit
-from pz_engine import CheckNode, Diagnostic, Graph, Node, PipelineNode
+from pz_engine import CheckNode, Diagnostic, Graph, Node, PipelineNode, SinkWriteNode
 
 _LOGGER = logging.getLogger("pz_dagster")
 
@@ -153,7 +153,7 @@ def _unit_specs(
         else:
             found.append(assets[node.id])
             name = output_name(assets[node.id].key)
-        own = Claim(node.name, node.file, snapshot.project_name)
+        own = _claim(node, snapshot)
         if name in outputs:
             problems.append(_collision(own, outputs[name], name))
         outputs[name] = own
@@ -178,11 +178,17 @@ def _key_collisions(snapshot: Snapshot, assets: Mapping[str, dg.AssetSpec]) -> l
     problems: list[Diagnostic] = []
     for node_id, spec in assets.items():
         node = snapshot.compiled.graph.by_id[node_id]
-        name, own = output_name(spec.key), Claim(node.name, node.file, snapshot.project_name)
+        name, own = output_name(spec.key), _claim(node, snapshot)
         if name in seen:
             problems.append(_collision(own, seen[name], name))
         seen.setdefault(name, own)
     return problems
+
+
+def _claim(node: Node, snapshot: Snapshot) -> Claim:
+    """Name a node and the file a person would edit: a sink's is its pipeline's."""
+    file = snapshot.compiled.graph.by_name[node.pipeline].file if isinstance(node, SinkWriteNode) else node.file
+    return Claim(node.name, file, snapshot.project_name)
 
 
 def _collision(own: Claim, other: Claim, name: str) -> Diagnostic:
