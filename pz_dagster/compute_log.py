@@ -24,7 +24,10 @@ class ComputeLog:
         """Write one event in both forms."""
         from pz_engine import event_lines, journal_record
 
-        record = journal_record(event)
+        record = {
+            key: self._discretion.without_values(value) if isinstance(value, str) else value
+            for key, value in journal_record(event).items()
+        }
         _write(sys.stdout, [json.dumps(record, separators=(",", ":"), ensure_ascii=False)])
         _write(sys.stderr, event_lines(self._discretion.event(event)))
 

@@ -5,10 +5,13 @@ Error messages become summaries without values, samples of failing checks stay b
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 from pz_dagster.snapshot import Snapshot
 from pz_engine import (
@@ -24,6 +27,8 @@ from pz_engine import (
 )
 
 CHECK_FAILED = "PZ0510"
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SHORTEST_SECRET = 4
 _ABSOLUTE = re.compile(r"(?<![\w.:/~-])/(?:[^\s/'\",:;()]+/)+([^\s/'\",:;()]*)")
 
 
@@ -36,27 +41,32 @@ class Discretion:
         is_full: show sanitized engine messages in full; for a development instance.
         shows_samples: show the sampled rows of failing checks.
         counting_checks: names of the checks whose detail is a count, which is no row value.
+        hidden: texts that are never shown, each with what stands for it: values of `${NAME}`, also as URLs and SQL
+            write them.
     """
 
     root: Path
     is_full: bool = False
     shows_samples: bool = False
     counting_checks: frozenset[str] = frozenset()
+    hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, root: Path, *, is_full: bool, shows_samples: bool) -> Discretion:
-        """Build it for a project."""
+    def of(
+        cls, snapshot: Snapshot, root: Path, *, env: Mapping[str, str], is_full: bool, shows_samples: bool
+    ) -> Discretion:
+        """Build it for a project; `env` is what `${NAME}` is read from."""
         counting = frozenset(
             node.name
             for node in snapshot.compiled.nodes
             if isinstance(node, CheckNode) and node.check.type is CheckType.ROW_COUNT
         )
-        return cls(root, is_full, shows_samples, counting)
+        return cls(root, is_full, shows_samples, counting, _values_in_use(root, env))
 
     def text(self, message: str) -> str:
         """Return an engine message as it may be shown."""
         if self.is_full:
-            return message
+            return self.without_values(message)
         summary = ErrorSummary.from_message(message)
         return self.relative(f"{summary.kind}: {summary.message}" if summary.kind else summary.message)
 
@@ -68,7 +78,7 @@ class Discretion:
             return self.text(result.error.message)
         first, _, detail = result.error.message.partition("\n")
         is_shown = self.shows_samples or result.name in self.counting_checks
-        return f"{first}: {detail}" if detail and is_shown else first
+        return self.without_values(f"{first}: {detail}" if detail and is_shown else first)
 
     def event(self, event: RunEvent) -> RunEvent:
         """Return an event whose free texts may be shown."""
@@ -92,7 +102,29 @@ class Discretion:
         >>> Discretion(Path("/srv/shop")).relative("cannot write /srv/shop/out/a.csv or /mnt/x/b.csv, see http://a/b/c")
         'cannot write out/a.csv or …/b.csv, see http://a/b/c'
         """
+        text = self.without_values(text)
         if self.is_full:
             return text
         shorter = text.replace(f"{self.root}/", "").replace(str(self.root), ".")
         return _ABSOLUTE.sub(lambda found: f"…/{found[1]}", shorter)
+
+    def without_values(self, text: str) -> str:
+        """Put the names of variables in place of their values."""
+        for value, name in self.hidden.items():
+            text = text.replace(value, name)
+        return text
+
+
+def _values_in_use(root: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of the variables that the project's files name, longest first; very short ones tell nothing."""
+    names: set[str] = set()
+    for file in ("project.yml", "connections.yml"):
+        with contextlib.suppress(OSError):
+            names.update(_REFERENCE.findall((root / file).read_text(encoding="utf-8", errors="replace")))
+    found: dict[str, str] = {}
+    for name in names:
+        value = env.get(name, "")
+        if len(value) >= _SHORTEST_SECRET:
+            forms = {value, quote(value), quote(value, safe=""), quote_plus(value), value.replace("'", "''")}
+            found.update(dict.fromkeys(forms, f"${{{name}}}"))
+    return dict(sorted(found.items(), key=lambda entry: -len(entry[0])))

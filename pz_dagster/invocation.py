@@ -6,17 +6,16 @@ ends the generator, the engine is cancelled, joined and left without an open han
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Generator, Iterator
+import os
+from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from pz_dagster.bindings import BINDING_TAG, find
-from pz_dagster.compute_log import ComputeLog
 from pz_dagster.discretion import Discretion
+from pz_dagster.engine_thread import EngineThread
 from pz_dagster.errors import PzDagsterError
 from pz_dagster.event_budget import EventBudget
 from pz_dagster.event_mapping import DagsterResult, EventMapper
@@ -31,10 +30,8 @@ from pz_dagster.ordering import ResultBuffer
 from pz_dagster.run_config import PzRunConfig
 from pz_dagster.selection import read_selection
 from pz_engine import (
-    CancelToken,
     CheckNode,
     EngineOverrides,
-    NodeProgress,
     RunEvent,
     RunOutcome,
     RunRequest,
@@ -44,8 +41,6 @@ from pz_engine import (
 if TYPE_CHECKING:
     from pz_dagster.resource import PzResource
 
-_JOIN_SECONDS = 20.0
-_POLL_SECONDS = 0.1
 _WARNING_NOTES = ("PZ0520", "PZ0527")
 """Codes of notes that say a state was not advanced."""
 
@@ -64,24 +59,25 @@ class PzInvocation:
         self._discretion = Discretion.of(
             self._snapshot,
             self._binding.project.root,
+            env={**os.environ, **resource.env},
             is_full=resource.shows_full_errors,
             shows_samples=self._binding.translator.settings.expose_check_samples,
         )
-        self._compute_log = ComputeLog(self._discretion)
-        self._cancel = CancelToken()
-        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._progress: dict[str, NodeProgress] = {}
-        self._error: BaseException | None = None
-        self._thread: threading.Thread | None = None
-        self.run_id: str | None = None
-        """Id of the pz run, known as soon as the engine has one."""
+        self._engine = EngineThread(self._discretion)
 
-        self.outcome: RunOutcome | None = None
+    @property
+    def run_id(self) -> str | None:
+        """Id of the pz run, known as soon as the engine has one."""
+        return self._engine.run_id
+
+    @property
+    def outcome(self) -> RunOutcome | None:
         """How the run ended; None until `stream` has."""
+        return self._engine.outcome
 
     def cancel(self) -> None:
         """Ask the engine to stop."""
-        self._cancel.set()
+        self._engine.cancel()
 
     def stream_events(self) -> Iterator[dict[str, Any]]:
         """Run the engine and yield each event as its JSON object, without any Dagster result.
@@ -90,7 +86,7 @@ class PzInvocation:
             PzDagsterError: the run was refused; failing nodes are among the events.
         """
         self._refuse()
-        with closing(self._drive()) as items:
+        with closing(self._engine.items(self._request())) as items:
             for item in items:
                 if isinstance(item, RunEvent):
                     yield self._discretion.event(item).to_json()
@@ -105,7 +101,7 @@ class PzInvocation:
         self._refuse()
         mapper = self._mapper()
         buffer = ResultBuffer(self._snapshot.compiled.graph, self._selection)
-        with closing(self._drive()) as items:
+        with closing(self._engine.items(self._request())) as items:
             for item in items:
                 if isinstance(item, str):
                     level = "warning" if any(code in item for code in _WARNING_NOTES) else "info"
@@ -158,52 +154,6 @@ class PzInvocation:
             and translator.get_check_severity(node, self._snapshot) is not dg.AssetCheckSeverity.ERROR
         )
 
-    def _drive(self) -> Generator[RunEvent | str, None, None]:
-        """Run the engine in a thread and yield events and notes until its call returns."""
-        self._thread = threading.Thread(target=self._run_engine, name="pz-engine", daemon=True)
-        self._thread.start()
-        try:
-            while True:
-                try:
-                    item = self._queue.get(timeout=_POLL_SECONDS)
-                except queue.Empty:
-                    if not self._thread.is_alive() and self._queue.empty():
-                        return
-                    continue
-                if item is None:
-                    return
-                if isinstance(item, _ProgressMark):
-                    item = self._progress.pop(item.node_id, None)
-                    if item is None:
-                        continue
-                yield item
-        finally:
-            if self._thread.is_alive():
-                if self.outcome is None and self._error is None:
-                    self._cancel.set()
-                self._thread.join(_JOIN_SECONDS)
-
-    def _run_engine(self) -> None:
-        try:
-            from pz_engine import run_project
-
-            self.outcome = run_project(self._request())
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._queue.put(None)
-
-    def _receive(self, event: RunEvent) -> None:
-        """Take an event on the engine's side; progress overwrites a slot instead of queueing."""
-        self._compute_log.event(event)
-        if isinstance(event, NodeProgress):
-            is_new = event.node_id not in self._progress
-            self._progress[event.node_id] = event
-            if is_new:
-                self._queue.put(_ProgressMark(event.node_id))
-            return
-        self._queue.put(event)
-
     def _request(self) -> RunRequest:
         project, config, resource = self._binding.project, self._config, self._resource
         return RunRequest(
@@ -217,14 +167,7 @@ class PzInvocation:
             gate_checks=self._is_gate,
             ungated_checks=self._ungated_checks(),
             host=self._host_record(),
-            on_run_id=self._take_run_id,
-            event_sink=self._receive,
-            note_sink=self._take_note,
-            cancel=self._cancel,
         )
-
-    def _take_run_id(self, run_id: str) -> None:
-        self.run_id = run_id
 
     def _host_record(self) -> dict[str, Any]:
         context = self._context.op_execution_context
@@ -239,14 +182,9 @@ class PzInvocation:
             "selection": sorted(self._selection.names),
         }
 
-    def _take_note(self, text: str) -> None:
-        shown = self._discretion.relative(text)
-        self._compute_log.note(shown)
-        self._queue.put(shown)
-
     def _raise_engine_error(self) -> None:
-        if self._error is not None:
-            raise refused_run_error(self._error, self._discretion) from None
+        if self._engine.error is not None:
+            raise refused_run_error(self._engine.error, self._discretion) from None
         if self.outcome is None:
             raise PzDagsterError("PZ0500: the engine ended without an outcome; please report it")
 
@@ -269,13 +207,6 @@ class PzInvocation:
         missing = sorted(name for name in self._selection.checks if name not in mapper.completed)
         if missing:
             raise unreported_checks_error(missing)
-
-
-class _ProgressMark:
-    """Stands in the queue for the newest progress of one node."""
-
-    def __init__(self, node_id: str) -> None:
-        self.node_id = node_id
 
 
 def _is_gate(checks: str) -> bool:

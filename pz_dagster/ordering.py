@@ -20,7 +20,6 @@ class ResultBuffer:
         self._graph = graph
         self._selected = {*selection.assets, *selection.checks}
         self._waiting: list[tuple[str, DagsterResult]] = []
-        self._settled: set[str] = set()
 
     def add(self, name: str, result: DagsterResult) -> Iterator[DagsterResult]:
         """Take a node's result; a result of no node passes at once."""
@@ -47,6 +46,7 @@ class ResultBuffer:
 
     def flush(self) -> Iterator[DagsterResult]:
         """Yield the rest, when the run is over."""
-        for _, result in self._waiting:
+        order = {node.name: index for index, node in enumerate(self._graph.nodes)}
+        for _, result in sorted(self._waiting, key=lambda entry: order[entry[0]]):
             yield result
         self._waiting.clear()
