@@ -74,7 +74,7 @@ def bench_csv(rounds: int, project: Path) -> None:
         ([sys.executable, "-m", "pz_engine", "run", "--project", str(project), "--all"], None),
         ([sys.executable, str(DATA / "raw.py")], None),
     )
-    query = "select count(*), sum(id), sum(amount) from '{}'"
+    query = "select count(*), sum(id), sum(cast(amount as decimal(18,2))) from '{}'"
     expected = duckdb.execute(query.format(DATA / "raw.parquet")).fetchall()
     landed = duckdb.execute(query.format(project / "output" / "kept" / "kept.parquet")).fetchall()
     assert landed == expected, (landed, expected)

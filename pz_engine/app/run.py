@@ -17,6 +17,7 @@ from pz_engine.app.plan import resolve, write_plan
 from pz_engine.app.validate import check_compiled
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.fault_points import fault_point
+from pz_engine.base.stop_signals import stop_signals
 from pz_engine.compile.builder import RunIdentity
 from pz_engine.compile.dag import CheckNode, CompiledProject, SinkWriteNode, SourceLoadNode
 from pz_engine.duck.session import DuckSession, DuckSettings
@@ -32,7 +33,6 @@ from pz_engine.execute.node_runner import NodeRunner
 from pz_engine.execute.orchestrator import DispatchOutcome, Orchestrator
 from pz_engine.execute.run_dir import RunDirectory
 from pz_engine.execute.setup_ledger import SetupLedger
-from pz_engine.execute.stop_signals import stop_signals
 from pz_engine.execute.units import build_units
 from pz_engine.model.policies import DriftPolicy
 from pz_engine.model.project import EngineSettings, Project
@@ -96,6 +96,8 @@ def run_project(request: RunRequest) -> RunOutcome:
         notes = _Notes(request)
         for text in _unsupported(prepared.project):
             notes(text)
+        if request.mode == "run" and not prepared.effective:
+            notes("the selection is empty, so there is nothing to run")
         if request.mode == "test" and not prepared.effective:
             return RunOutcome(run_id, RunStatus.SUCCESS, 0, (), tuple(notes.texts), prepared.warnings)
         return _Run(request, prepared, run_id, started_at, notes).execute()

@@ -20,6 +20,13 @@ SUMMARY_LENGTH: Final = 200
 """Most characters of a summary."""
 
 _QUOTED = re.compile(r"(?P<contraction>(?<=[A-Za-z])'(?:t|s|re|ve|ll|d|m)\b(?!'))|'(?:[^']|'')*'")
+_UNTERMINATED = re.compile(r"(\bunterminated [^\n]*? at or near \")(?!\*\*\*)[^\n]*(?:\n.*)?", re.DOTALL)
+_NEAR = re.compile(r'(\bat or near )"([^"\n]*)"')
+_BARE_VALUE = re.compile(r"\b([Vv]alue) [-+]?\d[\d.eE+-]*(?=\s|$)")
+_SQL_WORDS = frozenset(
+    ["SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS", "ON", "USING", "UNION", "ALL", "INTERSECT", "EXCEPT", "WITH", "AS", "CASE", "WHEN", "THEN", "ELSE", "END", "AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "BETWEEN", "EXISTS", "CAST", "OVER", "PARTITION", "WINDOW", "QUALIFY", "VALUES", "INTO", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "TABLE", "VIEW", "DISTINCT", "INTERVAL", "DESC", "ASC", "FILTER", "(", ")", "[", "]", "{", "}", ",", ";", ".", "*", "+", "-", "/", "%", "=", "<", ">", "<=", ">=", "<>", "!=", "||", ":", "::"]
+)
+"""Tokens that a parser message may point at; any other one may come from the project's variables."""
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours and cursor movement
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]).*?(?:\x07|\x1b\\|\x9c|$)"  # titles, links and other strings
@@ -38,19 +45,26 @@ _MOST_PASSES = 12
 
 
 def sanitize(message: str) -> str:
-    """Drop the statement echo (from the first `LINE <n>:` line on) and replace each single-quoted span.
+    r"""Drop the statement echo (from the first `LINE <n>:` line on) and replace each single-quoted span.
 
     >>> sanitize("Conversion Error: Could not convert string 'abc' to INT32")
     "Conversion Error: Could not convert string '***' to INT32"
     >>> sanitize("can't read 'a.csv'")
     "can't read '***'"
+    >>> sanitize("Parser Error: unterminated quoted string at or near \"'secret and more")
+    'Parser Error: unterminated quoted string at or near "***'
+    >>> sanitize('Conversion Error: Could not cast value 1701 to DECIMAL(38,0)')
+    'Conversion Error: Could not cast value *** to DECIMAL(38,0)'
     """
     kept: list[str] = []
     for line in message.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         if line.lstrip().startswith("LINE "):
             break
         kept.append(line)
-    return _QUOTED.sub(lambda found: found[0] if found["contraction"] else "'***'", "\n".join(kept).strip())
+    text = _QUOTED.sub(lambda found: found[0] if found["contraction"] else "'***'", "\n".join(kept).strip())
+    text = _UNTERMINATED.sub(lambda found: f"{found[1]}***", text)
+    text = _NEAR.sub(lambda found: found[0] if found[2].upper() in _SQL_WORDS else f'{found[1]}"***"', text)
+    return _BARE_VALUE.sub(r"\1 ***", text)
 
 
 def statement_label(sql: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pz_engine.app.host import RunOutcome, RunRequest, Selection
 from pz_engine.base.cancellation import CancelToken
+from pz_engine.base.stop_signals import stop_signals
 from pz_engine.cli.exit_codes import ExitCode
 from pz_engine.cli.render import console
 from pz_engine.cli.render.live_display import LiveDisplay
@@ -43,28 +44,29 @@ def run_and_show(terminal: Terminal, options: RunOptions) -> ExitCode:
         PzValidationError: the project was refused before anything ran.
         PzStateError: the state store is not usable.
     """
-    from pz_engine.app.run import run_project
-
     terminal.drain_seconds = DRAIN_SECONDS
     view = RunView(terminal, options)
     cancel = CancelToken()
     try:
-        outcome = run_project(
-            RunRequest(
-                project_dir=options.project_dir,
-                vars=options.vars,
-                mode=options.mode,
-                selection=options.selection,
-                fail_fast=options.fail_fast,
-                full_refresh=options.full_refresh,
-                check_lock=options.check_lock,
-                event_sink=view.show_event,
-                note_sink=view.show_note,
-                warning_sink=view.show_warning,
-                cancel=cancel,
-                install_signal_handlers=True,
+        with stop_signals(cancel, install=True):
+            # Imported here: a signal that arrives while the engine loads is a cancellation already.
+            from pz_engine.app.run import run_project
+
+            outcome = run_project(
+                RunRequest(
+                    project_dir=options.project_dir,
+                    vars=options.vars,
+                    mode=options.mode,
+                    selection=options.selection,
+                    fail_fast=options.fail_fast,
+                    full_refresh=options.full_refresh,
+                    check_lock=options.check_lock,
+                    event_sink=view.show_event,
+                    note_sink=view.show_note,
+                    warning_sink=view.show_warning,
+                    cancel=cancel,
+                )
             )
-        )
     finally:
         view.close()
     return _close(terminal, options, view, outcome, is_cancelled=cancel.is_set())

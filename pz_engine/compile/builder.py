@@ -149,5 +149,5 @@ class _Compiler:
             if pipelines[name].uses_run_identity:
                 self._problems.warn(
                     "PZ0232", f"pipeline '{name}' holds the run's id or time in its SQL, so its id changes every time",
-                    file=pipelines[name].file, hint="expect `pz retry` to run it again each time",
+                    file=pipelines[name].file, hint="expect it to be built anew in every run",
                 )  # fmt: skip

@@ -21,6 +21,7 @@ def parse_vars(text: str | None) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError):
         raise _problem() from None
     if not isinstance(value, dict):

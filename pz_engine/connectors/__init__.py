@@ -5,27 +5,18 @@ from __future__ import annotations
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.connectors.api import (
     PROTOCOL_MAJOR,
-    SOURCE_PLACEHOLDER,
-    AttachStep,
     BatchOptions,
     CommitResult,
     ConnectionUse,
     Connector,
     ConnectorInfo,
-    ExtensionStep,
-    FileMove,
     Finding,
-    NativeCopy,
-    NativeScan,
     NaturalReadShape,
     NoticeEmitter,
     Partition,
     ProbeResult,
     ReadHints,
     ReadSpec,
-    SecretStep,
-    SettingStep,
-    SetupStep,
     Sink,
     SinkConnector,
     Source,
@@ -35,6 +26,17 @@ from pz_engine.connectors.api import (
     WriteSpec,
 )
 from pz_engine.connectors.capabilities import Capability
+from pz_engine.connectors.fragments import (
+    SOURCE_PLACEHOLDER,
+    AttachStep,
+    ExtensionStep,
+    FileMove,
+    NativeCopy,
+    NativeScan,
+    SecretStep,
+    SettingStep,
+    SetupStep,
+)
 from pz_engine.errors.exceptions import PzConnectorError
 
 __all__ = [

@@ -134,6 +134,15 @@ class DuckCursor:
         found = self.rows(sql, parameters)
         return found[0][0] if found else None
 
+    def statement_kinds(self, sql: str) -> tuple[str, ...]:
+        """Parse a text without running it and return the kind of each statement, for example `SELECT`.
+
+        Raises:
+            DuckStatementError: the text does not parse.
+        """
+        with self._translating():
+            return tuple(statement.type.name for statement in self.raw.extract_statements(sql))
+
     def changed_rows(self, sql: str) -> int:
         """Run a statement that reports how many rows it wrote."""
         count = self.scalar(sql)

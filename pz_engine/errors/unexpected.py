@@ -14,6 +14,7 @@ from pz_engine.errors.diagnostics import Diagnostic
 
 _ACCESS: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.EEXIST})
 _BUSY: Final = frozenset({errno.EBUSY, errno.ETXTBSY, errno.EAGAIN})
 
 
@@ -46,6 +47,10 @@ def _input_output(error: OSError) -> Diagnostic | None:
     if error.errno in _FULL:
         return Diagnostic(
             "PZ0532", f"there is no space left to write {name}", hint="free disk space, for example below .pz/runs"
+        )
+    if error.errno in _IN_THE_WAY:
+        return Diagnostic(
+            "PZ0531", f"{name} is in the way: {error.strerror}", hint="move it; a folder is needed in its place"
         )
     if error.errno in _BUSY:
         return Diagnostic("PZ0533", f"{name} is in use by another process", hint="close the other process")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pz_engine.compile.dag import SourceLoadNode
-from pz_engine.connectors.api import NativeScan
+from pz_engine.connectors.fragments import NativeScan
 from pz_engine.duck.checked_scan import ResolvedScan, recover_scan, resolve_scan
 from pz_engine.duck.session import DuckCursor
 from pz_engine.duck.statement_error import DuckStatementError
@@ -62,6 +62,8 @@ def prepare_scan(context: RunContext, cursor: DuckCursor, node: SourceLoadNode, 
         raise PzConnectorError(
             f"connector '{connector.info.name}' offered a native scan when planning and none now", is_transient=False
         )
+    if scan.verify is not None:
+        scan.verify()
     context.setup.ensure(cursor, scan.setup, writes=node.connection in context.written_connections)
     return PreparedScan(node, scan, resolve_scan(cursor, scan, node.columns), bounds)
 

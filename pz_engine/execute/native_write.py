@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from pz_engine.base.fault_points import fault_point
 from pz_engine.compile.dag import SinkWriteNode
-from pz_engine.connectors.api import SOURCE_PLACEHOLDER, NativeCopy
+from pz_engine.connectors.fragments import SOURCE_PLACEHOLDER, NativeCopy
 from pz_engine.duck.egress import copy_source
 from pz_engine.duck.quoting import staging_relation
 from pz_engine.duck.schema_policies import reconcile

@@ -167,10 +167,13 @@ class NodeRunner:
             )
         if isinstance(error, OSError):
             problem = diagnose(error)
-            if problem.code != _UNEXPECTED:
-                return _Failure(
-                    node, problem.code, f"{problem.message}\nnext step: {problem.hint}", False, 0, delivery, timings
-                )
+            if problem.code == _UNEXPECTED:
+                name = self._context.shown_location(error.filename) if isinstance(error.filename, str) else None
+                message = f"{error.strerror or type(error).__name__}{f': {name}' if name else ''}"
+                return _Failure(node, "PZ0501", message, False, 0, delivery, timings)
+            return _Failure(
+                node, problem.code, f"{problem.message}\nnext step: {problem.hint}", False, 0, delivery, timings
+            )
         message = str(error) if isinstance(error, PzError) else sanitize(f"{type(error).__name__}: {error}")
         return _Failure(node, "PZ0501", message, False, 0, delivery, timings)
 

@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pz_engine.base.redact import sanitize
-from pz_engine.connectors.api import Connector, NoticeEmitter, Sink, SinkConnector, Source, SourceConnector
+from pz_engine.connectors.api import (
+    Connector,
+    NoticeEmitter,
+    Sink,
+    SinkConnector,
+    Source,
+    SourceConnector,
+)
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.events.types import ConnectorLog
 from pz_engine.execute.context import RunContext

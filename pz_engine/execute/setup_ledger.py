@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 
 from pz_engine.base.redact import sanitize, statement_label
-from pz_engine.connectors.api import AttachStep, ExtensionStep, SecretStep, SettingStep, SetupStep
+from pz_engine.connectors.fragments import AttachStep, ExtensionStep, SecretStep, SettingStep, SetupStep
 from pz_engine.duck.extensions import load_extension
 from pz_engine.duck.quoting import quote_identifier, quote_literal
 from pz_engine.duck.session import DuckCursor

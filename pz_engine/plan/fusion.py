@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pz_engine.compile.dag import CheckNode, CompiledProject, Node, PipelineNode, SinkWriteNode, SourceLoadNode
-from pz_engine.connectors.api import NativeScan
 from pz_engine.connectors.capabilities import Capability
+from pz_engine.connectors.fragments import NativeScan
 from pz_engine.model.policies import DriftPolicy, Materialization, Strategy, SyncMode
 from pz_engine.model.run import ExecutionStrategy, ReadShape
 from pz_engine.plan.specs import connector_of
@@ -27,12 +27,12 @@ class ScanIdentity:
     files: tuple[str, ...]
     fragment: str
     is_inferred: bool
-    needs_setup_writes: bool = False
+    readers: int = 1
 
     @classmethod
     def of(cls, scan: NativeScan) -> ScanIdentity:
         """Take the identity of a scan."""
-        return cls(tuple(str(file) for file in scan.files), scan.fragment, scan.schema_inferred)
+        return cls(tuple(str(file) for file in scan.files), scan.fragment, scan.schema_inferred, scan.readers)
 
     @property
     def key(self) -> object:
@@ -113,6 +113,7 @@ def _source_may_fuse(
         and node.mode is SyncMode.AUTO
         and node.incremental is None
         and not scan.is_inferred
+        and scan.readers == 1
         and Capability.REPEATABLE_SCAN in capabilities
         and (Capability.TRANSACTIONAL not in capabilities or node.connection not in written)
         and node.options.get("ragged", "fail") != "reject"

@@ -11,19 +11,15 @@ from typing import Any
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.fault_points import fault_point
 from pz_engine.connectors.api import (
-    SOURCE_PLACEHOLDER,
-    AttachStep,
     BatchOptions,
     Connector,
-    ExtensionStep,
-    NativeCopy,
     ReadHints,
     ReadSpec,
-    SetupStep,
     SinkConnector,
     SourceConnector,
     WriteSpec,
 )
+from pz_engine.connectors.fragments import SOURCE_PLACEHOLDER, AttachStep, ExtensionStep, NativeCopy, SetupStep
 from pz_engine.duck.checked_scan import recover_scan, resolve_scan
 from pz_engine.duck.egress import copy_source, stream_batches, write_schema
 from pz_engine.duck.extensions import load_extension

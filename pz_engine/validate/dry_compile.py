@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pz_engine.base.redact import sanitize
-from pz_engine.compile.dag import CompiledProject, PipelineNode, SourceLoadNode
+from pz_engine.compile.dag import CheckNode, CompiledProject, PipelineNode, SourceLoadNode
 from pz_engine.compile.watermark_sql import substitute_watermarks
 from pz_engine.duck.quoting import quote_identifier, staging_relation
 from pz_engine.errors.collector import ProblemCollector
@@ -48,7 +48,9 @@ class _DryCompile:
         for node in self._compiled.nodes:
             if isinstance(node, SourceLoadNode):
                 self._source(node)
-            elif isinstance(node, PipelineNode):
+            elif isinstance(node, CheckNode):
+                self._custom_sql(node)
+            elif isinstance(node, PipelineNode) and self._is_one_query(node.sql, node, f"pipeline '{node.name}'"):
                 if self._available.issuperset(node.depends_on):
                     self._pipeline(node)
                 else:
@@ -64,6 +66,35 @@ class _DryCompile:
             f"create table {staging_relation(node.name)} ({columns})", node, f"the contract of '{node.key}'"
         ):
             self._available.add(node.id)
+
+    def _is_one_query(self, sql: str, node: PipelineNode | CheckNode, subject: str) -> bool:
+        """Parse a text on its own: what is run later wraps it, and must not be able to leave the wrapping."""
+        from pz_engine.duck.statement_error import DuckStatementError
+
+        file = node.sidecar if isinstance(node, CheckNode) and node.sidecar is not None else node.file
+        try:
+            kinds = self._cursor.statement_kinds(sql)
+        except DuckStatementError as error:
+            first = sanitize((error.summary.splitlines() or ["DuckDB refused it"])[0])
+            line = _author_line(error, node, leading=0) if isinstance(node, PipelineNode) else node.line
+            self._problems.add(
+                "PZ0401", f"{subject} does not parse: {first}", file=file, line=line, hint="correct the SQL"
+            )
+            return False
+        is_pivot = kinds == ("CREATE", "SELECT") and "pivot" in sql.lower()
+        if kinds != ("SELECT",) and not is_pivot:
+            what = "no statement" if not kinds else f"{len(kinds)} statements ({', '.join(kinds)})"
+            self._problems.add(
+                "PZ0401", f"{subject} holds {what} where one query is wanted", file=file, line=node.line,
+                hint="keep one SELECT; a trailing ; is fine",
+            )  # fmt: skip
+            return False
+        return True
+
+    def _custom_sql(self, node: CheckNode) -> None:
+        text = node.check.options.get("sql")
+        if isinstance(text, str):
+            self._is_one_query(text.strip().rstrip(";"), node, f"check '{node.name}'")
 
     def _pipeline(self, node: PipelineNode) -> None:
         kind = "view" if node.materialization is Materialization.VIEW else "table"
@@ -108,11 +139,11 @@ class _DryCompile:
         return f"{node.key} has no column contract: {pipelines} not checked against it"
 
 
-def _author_line(error: DuckStatementError, node: PipelineNode) -> int | None:
+def _author_line(error: DuckStatementError, node: PipelineNode, *, leading: int = 1) -> int | None:
     """Return the line of the author's file that the message points at, when exactly one line reads the same."""
     match = _ECHO.search(error.raw)
     lines = node.sql.split("\n")
-    index = int(match[1]) - 2 if match is not None else -1  # one line stands before the query
+    index = int(match[1]) - 1 - leading if match is not None else -1  # lines that stand before the query
     if not 0 <= index < len(lines):
         return None
     written = [

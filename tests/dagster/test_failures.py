@@ -64,7 +64,7 @@ def test_a_failing_sink_reports_what_succeeded(shop: ProjectFactory, instance: d
     assert "lake/orders" not in materialized(result)
     text = failure_of(result, "shop__lake_orders")
     assert "1 failed" in text
-    assert "lake.orders: PZ0501" in text
+    assert "lake.orders: PZ0531" in text
 
 
 def test_a_permanent_failure_is_not_repeated_by_a_policy(shop: ProjectFactory, instance: dg.DagsterInstance) -> None:

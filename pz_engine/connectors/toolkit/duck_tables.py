@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pz_engine.connectors.api import SOURCE_PLACEHOLDER, ReadSpec, WriteSpec
+from pz_engine.connectors.api import ReadSpec, WriteSpec
+from pz_engine.connectors.fragments import SOURCE_PLACEHOLDER
 from pz_engine.connectors.toolkit.cursor_literals import bound_literal
 from pz_engine.duck.quoting import quote_identifier, quote_qualified
 from pz_engine.errors.exceptions import PzConnectorError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pz_engine.connectors.api import SOURCE_PLACEHOLDER
+from pz_engine.connectors.fragments import SOURCE_PLACEHOLDER
 from pz_engine.connectors.toolkit.file_options import FileWriteOptions
 from pz_engine.duck.quoting import quote_literal
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pz_engine.base.csv_headers import header_names, is_repeated, match_column
 from pz_engine.base.near_miss import did_you_mean
-from pz_engine.connectors.api import NativeScan
+from pz_engine.connectors.fragments import NativeScan
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
 from pz_engine.connectors.toolkit.text_files import padded_names, read_header, text_opener, widest_record
 from pz_engine.duck.quoting import quote_identifier, quote_literal

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pz_engine.base.cancellation import Cancelled
 from pz_engine.compile.dag import Node, PipelineNode, SinkWriteNode, SourceLoadNode
-from pz_engine.connectors.api import NativeCopy
+from pz_engine.connectors.fragments import NativeCopy
 from pz_engine.duck.cast_diagnosis import locate
 from pz_engine.duck.checked_scan import cast_failure
 from pz_engine.duck.quoting import staging_relation
@@ -84,7 +84,7 @@ def _run_root(attempt: Attempt, group: _Group, root: Node) -> tuple[int, NativeC
             raise
         except DuckStatementError as error:
             if not _redefine(attempt, group, error):
-                raise _attribute(attempt, root, error) from None
+                raise _attribute(attempt, group, root, error) from None
         except Exception as error:
             raise MemberFailure(root.id, error) from None
 
@@ -145,8 +145,11 @@ def _suspects(attempt: Attempt, group: _Group, error: DuckStatementError) -> lis
     return holders[:1] or owners[:1]
 
 
-def _attribute(attempt: Attempt, root: Node, error: DuckStatementError) -> MemberFailure:
+def _attribute(attempt: Attempt, group: _Group, root: Node, error: DuckStatementError) -> MemberFailure:
     """Find the member a failed statement's error belongs to; the root when nothing tells."""
+    for node_id, prepared in group.scans.items():
+        if any(str(file) in error.raw for file in prepared.scan.files):
+            return MemberFailure(node_id, error)
     pipelines = _fused_pipelines(attempt, root)
     if error.kind in _SQL_ERRORS and len(pipelines) == 1:
         return MemberFailure(pipelines[0], error)

@@ -66,7 +66,10 @@ def _land_natively(attempt: Attempt, node: SourceLoadNode, relation: str, bounds
     )
     rejected = 0
     if prepared.scan.rejects_ragged:
-        rejected = land_rejects(cursor, staging_relation(f"{node.name}__rejects"))
+        side_table = f"{node.name}__rejects"
+        rejected = land_rejects(cursor, staging_relation(side_table))
+        if rejected:
+            context.note(f"{node.key}: {rejected} row(s) with another number of fields are in staging.{side_table}")
     if prepared.scan.schema_inferred and node.columns is None:
         lint_inferred_columns(attempt, node, relation, prepared.resolved.date_formats)
     return Execution(rows=rows, rejected=rejected or None)

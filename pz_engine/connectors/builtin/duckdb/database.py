@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pz_engine.connectors.api import AttachStep
+from pz_engine.connectors.fragments import AttachStep
 from pz_engine.connectors.toolkit.aliases import session_name
 from pz_engine.errors.exceptions import PzConnectorError
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pz_engine.base.cancellation import CancelToken
-from pz_engine.connectors.api import NativeCopy, NativeScan, Partition, ReadHints, ReadSpec, WriteSession, WriteSpec
+from pz_engine.connectors.api import Partition, ReadHints, ReadSpec, WriteSession, WriteSpec
 from pz_engine.connectors.builtin.duckdb.database import DatabaseFile
+from pz_engine.connectors.fragments import NativeCopy, NativeScan
 from pz_engine.connectors.toolkit.aliases import session_name
 from pz_engine.connectors.toolkit.duck_tables import read_fragment, table_name, write_statements
 from pz_engine.duck.quoting import quote_qualified

@@ -10,8 +10,9 @@ import secrets
 from typing import TYPE_CHECKING
 
 from pz_engine.base.cancellation import CancelToken
-from pz_engine.connectors.api import FileMove, NativeCopy, WriteSession, WriteSpec
+from pz_engine.connectors.api import WriteSession, WriteSpec
 from pz_engine.connectors.builtin.localfiles.locations import Locations, object_name
+from pz_engine.connectors.fragments import FileMove, NativeCopy
 from pz_engine.connectors.toolkit.file_copies import copy_statement
 from pz_engine.connectors.toolkit.file_options import FileWriteOptions, write_problems
 from pz_engine.errors.exceptions import PzConnectorError

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pz_engine.base.cancellation import CancelToken
-from pz_engine.connectors.api import NativeScan, Partition, ReadHints, ReadSpec
+from pz_engine.connectors.api import Partition, ReadHints, ReadSpec
 from pz_engine.connectors.builtin.localfiles.locations import Locations
+from pz_engine.connectors.fragments import NativeScan
 from pz_engine.connectors.toolkit.file_options import FileReadOptions, read_problems
 from pz_engine.connectors.toolkit.file_scans import build_scan
 from pz_engine.errors.exceptions import PzConnectorError
