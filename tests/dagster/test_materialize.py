@@ -104,3 +104,34 @@ def test_the_host_record_finds_the_dagster_run(bench: Workbench) -> None:
     hosts = [record.host for record in list_runs(bench.factory.directory)]
     assert len(hosts) == 2
     assert {host["run_id"] for host in hosts if host} == {result.run_id}
+
+
+def test_a_fused_load_claims_no_table_and_a_view_no_rows(bench: Workbench) -> None:
+    """Numbers nobody measured are left out, and a fused scan's rows are no row count of a table."""
+    bench.factory.write("in/seen.csv", "id\n1\n2\n")
+    bench.factory.pipeline(
+        "seen", "SELECT id FROM {{ source('erp', 'seen', path: 'seen.csv', columns: { id: 'int' }) }}"
+    )
+    bench.factory.sidecar("seen", "materialization: view\n")
+    bench.factory.pipeline(
+        "seen_more",
+        "INSERT INTO {{ sink('lake', 'seen', format: 'csv', strategy: 'append') }}\nSELECT id FROM {{ ref('seen') }}",
+    )
+    result = Workbench(bench.factory, bench.instance).materialize(dg.AssetSelection.groups("shop"))
+    load, view, sink = (
+        metadata_of(result, *key) for key in (("shop", "src_erp__seen"), ("shop", "seen"), ("lake", "seen"))
+    )
+    assert load["pz/fused"] is True
+    assert "dagster/row_count" not in load
+    assert not {"pz/rows", "dagster/row_count"} & view.keys()
+    assert sink["pz/rows"] == 2
+    assert "dagster/row_count" not in sink
+    assert (sink["dagster/table_name"], sink["dagster/storage_kind"]) == ("lake.seen", "localfiles")
+    known = {
+        "dagster/row_count", "dagster/column_schema", "dagster/table_name", "dagster/storage_kind", "dagster/uri",
+        "pz/rows", "pz/run_id", "pz/duration_ms", "pz/strategy", "pz/attempts", "pz/fused", "pz/bound_by", "pz/stall_ms",
+        "pz/watermark_from", "pz/watermark_to", "pz/watermark_held", "pz/caught_up", "pz/delivery", "pz/provenance",
+        "pz/journal", "pz/results", "pz/rejected",
+    }  # fmt: skip
+    for event in result.get_asset_materialization_events():
+        assert set(event.step_materialization_data.materialization.metadata) <= known
