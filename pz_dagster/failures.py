@@ -20,8 +20,6 @@ from pz_engine import (
     RunStatus,
 )
 
-_TIMED_OUT = "PZ0506"
-
 
 def broken_project_error(project: str, problems: Sequence[Diagnostic]) -> PzDagsterError:
     """Refuse to materialize anything of a project that does not compile."""
@@ -128,4 +126,4 @@ def _failed_table(results: Sequence[NodeResult], discretion: Discretion) -> dg.M
 
 
 def _may_pass_later(result: NodeResult) -> bool:
-    return bool(result.stats.is_transient) or (result.error is not None and result.error.code == _TIMED_OUT)
+    return bool(result.stats.is_transient)
