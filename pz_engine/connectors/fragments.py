@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+from pz_engine.errors.exceptions import PzConnectorError
+
 SOURCE_PLACEHOLDER = "{{source}}"
 """Stands for the staged relation in the statements of a `NativeCopy`."""
 
@@ -110,8 +112,8 @@ class NativeScan:
     verify: Callable[[], None] | None = None
     """Checks what DuckDB does not: that compressed files are whole; raises `PzConnectorError` naming the file."""
 
-    nothing_to_read: str | None = None
-    """Why the scan cannot run: the path or pattern that matched nothing. Planning ignores it."""
+    nothing_to_read: PzConnectorError | None = None
+    """Why the scan cannot run: nothing matched, or a file is not readable. Planning ignores it, landing raises it."""
 
 
 @dataclass(frozen=True, slots=True)

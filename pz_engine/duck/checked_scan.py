@@ -84,8 +84,12 @@ class Scan(Protocol):
         """Ragged rows are padded."""
 
     @property
-    def nothing_to_read(self) -> str | None:
+    def nothing_to_read(self) -> PzConnectorError | None:
         """Why there is nothing to read."""
+
+    @property
+    def verify(self) -> Callable[[], None] | None:
+        """Checks that compressed files are whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ def resolve_scan(
         DuckStatementError: DuckDB failed for another reason.
     """
     if scan.nothing_to_read is not None:
-        raise PzConnectorError(scan.nothing_to_read, is_transient=False)
+        raise scan.nothing_to_read
     try:
         if scan.text_format is not None and scan.with_columns is not None:
             return _resolve_text(cursor, scan, contract, whole_file=whole_file, is_relaxed=is_relaxed)
@@ -177,6 +181,8 @@ def recover_scan(
     is_csv_error = _CSV_ERROR in error.raw or _MIXED_LINE_ENDS in error.raw
     if scan.text_format != "csv" or scan.open_text is None or not is_csv_error:
         return None
+    if scan.verify is not None:
+        scan.verify()
     allow_ragged = scan.pads_ragged or scan.rejects_ragged
     problem = find_shape_problem(scan.files, scan.open_text, scan.delimiter, allow_ragged=allow_ragged)
     if problem is not None:

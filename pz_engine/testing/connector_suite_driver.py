@@ -155,6 +155,8 @@ def land_natively(
     source.close()
     if scan is None:
         return False
+    if scan.verify is not None:
+        scan.verify()
     set_up(cursor, scan.setup)
     resolved = resolve_scan(cursor, scan, contract)
     while True:

@@ -17,8 +17,7 @@ from pz_engine.base.csv_records import RaggedRow, csv_records, find_shape_proble
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.connectors.api import BatchOptions
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
-from pz_engine.connectors.toolkit.os_errors import file_operation
-from pz_engine.connectors.toolkit.text_files import open_bytes, read_header, text_opener
+from pz_engine.connectors.toolkit.text_files import compression_of, file_reading, open_bytes, read_header, text_opener
 from pz_engine.connectors.toolkit.text_values import MisfitError, contract_schema, typed
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.model.contract_types import duck_type_of
@@ -57,29 +56,31 @@ class CsvPartition:
         """
         for path in self.files:
             row = 0
-            for columns in self._chunks(path, cancel):
-                batch = self._typed_batch(path, columns, row)
-                row += batch.num_rows
-                size = _rows_of_a_slice(batch, options)
-                for start in range(0, batch.num_rows, size):
-                    cancel.raise_if_set()
-                    yield batch.slice(start, size)
+            operation = f"reading file '{self._shown(path)}'"
+            with file_reading(operation, compression_of(path, self.options.compression)):
+                for columns in self._chunks(path, cancel):
+                    batch = self._typed_batch(path, columns, row)
+                    row += batch.num_rows
+                    size = _rows_of_a_slice(batch, options)
+                    for start in range(0, batch.num_rows, size):
+                        cancel.raise_if_set()
+                        yield batch.slice(start, size)
 
     def _chunks(self, path: Path, cancel: CancelToken) -> Iterator[dict[str, pa.Array]]:
         """Yield the wanted columns of a file as text."""
-        open_text = text_opener(self.options.encoding, self.options.compression)
-        fields = read_header(path, open_text, self.options.delimiter)
+        options = self.options
+        shown = self._shown(path)
+        fields = read_header(path, options.encoding, options.compression, options.delimiter, shown_as=shown)
         if not fields:
             return
         positions = self._positions(path, header_names(fields))
         chunks = self._padded_chunks(path) if self.options.ragged == "pad" else self._arrow_chunks(path, fields)
-        with file_operation(f"reading file '{self._shown(path)}'"):
-            for chunk in chunks:
-                cancel.raise_if_set()
-                yield {
-                    name: self._folder_texts(path, name, chunk) if position is None else _column(chunk, position)
-                    for name, position in positions.items()
-                }
+        for chunk in chunks:
+            cancel.raise_if_set()
+            yield {
+                name: self._folder_texts(path, name, chunk) if position is None else _column(chunk, position)
+                for name, position in positions.items()
+            }
 
     def _positions(self, path: Path, names: tuple[str, ...]) -> dict[str, int | None]:
         positions: dict[str, int | None] = {}

@@ -14,7 +14,14 @@ from pz_engine.base.csv_headers import header_names, is_repeated, match_column
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.connectors.fragments import NativeScan
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
-from pz_engine.connectors.toolkit.text_files import padded_names, read_header, text_opener, widest_record
+from pz_engine.connectors.toolkit.text_files import (
+    is_any_compressed,
+    padded_names,
+    read_header,
+    text_opener,
+    whole_files_check,
+    widest_record,
+)
 from pz_engine.duck.quoting import quote_identifier, quote_literal
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.model.contract_types import duck_type_of
@@ -37,8 +44,39 @@ class FileSet:
     described_as: str
     """What the user wrote, for messages."""
 
+    pattern_text: str = ""
+    """The path or pattern alone."""
+
+    is_folder: bool = False
+    """The path is the name of a folder."""
+
     is_window: bool = False
     """Only the folders of a window: none of them may exist, and that is zero rows under a contract."""
+
+
+def nothing_matched(found: FileSet) -> PzConnectorError:
+    """Describe a read whose path or pattern stands for no file."""
+    if found.is_folder:
+        return PzConnectorError(
+            f"{found.described_as} is a folder, not a file",
+            is_transient=False,
+            hint=f"add a pattern for the files in it, for example path: {found.pattern_text.rstrip('/')}/*",
+        )
+    return PzConnectorError(
+        f"{found.described_as} matches no file",
+        is_transient=False,
+        hint="correct 'path', which starts from the connection's root, or set on_empty: zero_rows with columns",
+    )
+
+
+def contentless(name: str, options: FileReadOptions) -> PzConnectorError:
+    """Describe a file of zero bytes."""
+    lacks = "not even a header line" if options.is_delimited else "it has no object at all"
+    return PzConnectorError(
+        f"file '{name}' is empty, {lacks}",
+        is_transient=False,
+        hint="fetch the file again, or set on_empty: zero_rows with columns",
+    )
 
 
 def build_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, str] | None) -> NativeScan:
@@ -57,6 +95,9 @@ def build_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, 
         scan = NativeScan(
             fragment=f"read_parquet({_file_list(found.files)}{_union(found)}{_hive(found)})", mechanism="read_parquet"
         )
+    if options.format != "parquet" and is_any_compressed(found.files, options.compression):
+        check = whole_files_check(found.files, options.compression, lambda path: shown(found, path))
+        scan = replace(scan, verify=check)
     return replace(scan, files=found.files, root=found.root, partition_columns=found.partition_columns)
 
 
@@ -68,13 +109,7 @@ def _empty_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str,
             for name, kind in contract.items()
         )
         return NativeScan(fragment=f"(select {columns} where false)", mechanism=mechanism, root=found.root)
-    return NativeScan(
-        fragment="(select 1 where false)",
-        mechanism=mechanism,
-        schema_inferred=not contract,
-        root=found.root,
-        nothing_to_read=f"{found.described_as} matches no file",
-    )
+    return replace(_unreadable_scan(mechanism, nothing_matched(found)), schema_inferred=not contract, root=found.root)
 
 
 def _json_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, str] | None) -> NativeScan:
@@ -95,7 +130,7 @@ def _json_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, 
             open_text=text_opener("utf-8", options.compression),
         )
     if all(path.stat().st_size == 0 for path in found.files):
-        return _contentless_scan(found, "read_json")
+        return _contentless_scan(found, options, "read_json")
     whole = f"sample_size=-1, maximum_sample_files={_EVERY_FILE}{_union(found)}"
     return NativeScan(fragment=f"read_json({fixed}, {whole})", mechanism="read_json", schema_inferred=True)
 
@@ -110,10 +145,15 @@ class _HeaderGroup:
 
 def _delimited_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, str] | None) -> NativeScan:
     open_text = text_opener(options.encoding, options.compression)
-    groups = _header_groups(found, options, contract)
+    try:
+        groups = _header_groups(found, options, contract)
+    except PzConnectorError as error:
+        if error.code is not None:
+            raise
+        return _unreadable_scan("read_csv", error)
     if not groups:
         if not (contract and options.allows_no_files):
-            return _contentless_scan(found, "read_csv")
+            return _contentless_scan(found, options, "read_csv")
         groups = [_HeaderGroup(tuple(contract), found.files)]
     header = _common_names(found, groups, contract)
 
@@ -147,24 +187,30 @@ def _delimited_scan(found: FileSet, options: FileReadOptions, contract: Mapping[
 
 
 def _header_groups(found: FileSet, options: FileReadOptions, contract: Mapping[str, str] | None) -> list[_HeaderGroup]:
-    """Read the header of every file; a file without a single byte of content belongs to no group."""
-    open_text = text_opener(options.encoding, options.compression)
+    """Read the header of every file; a file without a single byte of content belongs to no group.
+
+    Raises:
+        PzConnectorError: with `PZ0353`, the columns do not fit the contract; without a code, a file cannot be read.
+    """
+    encoding, compression = options.encoding, options.compression
     by_names: dict[tuple[str, ...], list[Path]] = {}
     for path in found.files:
-        fields = read_header(path, open_text, options.delimiter)
+        name_of_file = shown(found, path)
+        fields = read_header(path, encoding, compression, options.delimiter, shown_as=name_of_file)
         if not fields:
             continue
         for name in contract or ():
             if is_repeated(fields, name):
                 raise PzConnectorError(
-                    f"file '{_shown(found, path)}' has more than one column '{name}'",
+                    f"file '{name_of_file}' has more than one column '{name}'",
                     is_transient=False,
                     code="PZ0353",
                     hint="rename the columns in the file",
                 )
         names = header_names(fields)
         if options.ragged == "pad":
-            names = padded_names(names, widest_record(path, open_text, options.delimiter))
+            width = widest_record(path, encoding, compression, options.delimiter, shown_as=name_of_file)
+            names = padded_names(names, width)
         by_names.setdefault(names, []).append(path)
     return [_HeaderGroup(names, tuple(paths)) for names, paths in by_names.items()]
 
@@ -179,7 +225,7 @@ def _common_names(
         for name in contract or first.names:
             if match_column(known, name) is None:
                 raise PzConnectorError(
-                    f"column '{name}' is not in the header of file '{_shown(found, group.files[0])}'",
+                    f"column '{name}' is not in the header of file '{shown(found, group.files[0])}'",
                     is_transient=False,
                     code="PZ0353",
                     hint=did_you_mean(name, known) or f"the columns are: {', '.join(known)}",
@@ -187,8 +233,8 @@ def _common_names(
         surplus = [name for name in group.names if match_column(first.names, name) is None]
         if surplus and not contract:
             raise PzConnectorError(
-                f"file '{_shown(found, group.files[0])}' has a column '{surplus[0]}' that "
-                f"'{_shown(found, first.files[0])}' lacks",
+                f"file '{shown(found, group.files[0])}' has a column '{surplus[0]}' that "
+                f"'{shown(found, first.files[0])}' lacks",
                 is_transient=False,
                 code="PZ0353",
                 hint="declare the columns that every file has under 'columns'",
@@ -252,18 +298,19 @@ def _hive(found: FileSet) -> str:
     return ", hive_partitioning=true, hive_types_autocast=false"
 
 
-def _contentless_scan(found: FileSet, mechanism: str) -> NativeScan:
-    """A file without a single byte was probably cut off: the load fails, and a header line alone would have been fine."""
-    name = _shown(found, found.files[0])
+def _contentless_scan(found: FileSet, options: FileReadOptions, mechanism: str) -> NativeScan:
+    """A file without a single byte was probably cut off: the load fails; no rows at all are spelled differently."""
+    return _unreadable_scan(mechanism, contentless(shown(found, found.files[0]), options))
+
+
+def _unreadable_scan(mechanism: str, reason: PzConnectorError) -> NativeScan:
     return NativeScan(
-        fragment="(select 1 where false)",
-        mechanism=mechanism,
-        schema_inferred=True,
-        nothing_to_read=f"file '{name}' is empty, not even a header line; mend it, or set on_empty: zero_rows with columns",
+        fragment="(select 1 where false)", mechanism=mechanism, schema_inferred=True, nothing_to_read=reason
     )
 
 
-def _shown(found: FileSet, path: Path) -> str:
+def shown(found: FileSet, path: Path) -> str:
+    """Return a file's name for messages."""
     return path.relative_to(found.root).as_posix() if path.is_relative_to(found.root) else path.name
 
 

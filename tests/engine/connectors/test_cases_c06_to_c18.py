@@ -134,11 +134,13 @@ def test_header_only_file_without_contract_is_text(put, land):
     assert land.types == {"sku": "VARCHAR", "stock": "VARCHAR"}
 
 
-@pytest.mark.parametrize("options", [{}, {"format": "json"}])
-def test_zero_byte_file_without_contract_is_refused(put, land, options):
-    """No column is invented (C08)."""
+@pytest.mark.parametrize(
+    ("options", "lacks"), [({}, "not even a header line"), ({"format": "json"}, "it has no object at all")]
+)
+def test_zero_byte_file_without_contract_is_refused(put, land, options, lacks):
+    """No column is invented, and the message speaks of the format (C08)."""
     put("none.csv", "")
-    with pytest.raises(PzConnectorError, match="is empty, not even a header line"):
+    with pytest.raises(PzConnectorError, match=f"is empty, {lacks}"):
         land("none.csv", **options)
 
 

@@ -107,7 +107,7 @@ def test_window_without_any_folder_is_zero_rows_under_a_contract(land, tmp_path)
     assert (
         _source(tmp_path)
         .native_scan(ReadSpec("files", "x", options, **bounds))
-        .nothing_to_read.endswith("between 2026-07-11T04:00:00 and 2026-07-11T05:00:00 matches no file")
+        .nothing_to_read.message.endswith("between 2026-07-11T04:00:00 and 2026-07-11T05:00:00 matches no file")
     )
     declared = {**options, "columns": {"at": "timestamp"}}
     assert _source(tmp_path).native_scan(ReadSpec("files", "x", declared, **bounds)).nothing_to_read is None

@@ -51,6 +51,18 @@ def test_contract_column_missing_from_the_header_is_refused(put, land, tier):
     assert "qtty" in caught.value.hint
 
 
+@pytest.mark.parametrize("tier", ["native", "universal"])
+def test_path_without_a_file_comes_with_a_next_step(land, tmp_path, tier):
+    """A folder in place of a file is told apart from nothing at all."""
+    (tmp_path / "in").mkdir()
+    with pytest.raises(PzConnectorError, match=r"path 'none\.csv' matches no file") as caught:
+        land("none.csv", tier=tier, columns={"k": "int"})
+    assert "on_empty: zero_rows" in caught.value.hint
+    with pytest.raises(PzConnectorError, match="path 'in' is a folder, not a file") as caught:
+        land("in", tier=tier, columns={"k": "int"})
+    assert "path: in/*" in caught.value.hint
+
+
 def test_files_with_different_columns_need_a_contract(put, land):
     """No column of any file is lost in silence."""
     put("a1.csv", "k\n1\n")

@@ -48,7 +48,15 @@ class Locations:
             files = tuple(sorted({path for part in patterns for path in matching_files(part)}, key=str))
             described += f" between {spec.watermark} and {spec.upper_bound}"
         keys = self._keys(files, pattern, options, described)
-        return FileSet(files, self.root, keys, described, is_window=window is not None)
+        return FileSet(
+            files,
+            self.root,
+            keys,
+            described,
+            pattern_text=text,
+            is_folder=not files and pattern.is_dir(),
+            is_window=window is not None,
+        )
 
     def output_directory(self, entity: str, options: FileWriteOptions) -> Path:
         """Return the folder a write lands in, date tokens still in it.

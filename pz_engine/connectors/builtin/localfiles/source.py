@@ -13,7 +13,7 @@ from pz_engine.connectors.api import Partition, ReadHints, ReadSpec
 from pz_engine.connectors.builtin.localfiles.locations import Locations
 from pz_engine.connectors.fragments import NativeScan
 from pz_engine.connectors.toolkit.file_options import FileReadOptions, read_problems
-from pz_engine.connectors.toolkit.file_scans import build_scan
+from pz_engine.connectors.toolkit.file_scans import build_scan, contentless, nothing_matched, shown
 from pz_engine.errors.exceptions import PzConnectorError
 
 if TYPE_CHECKING:
@@ -52,13 +52,9 @@ class LocalFilesSource:
         _require_universal(spec, options)
         found = self._locations.files_to_read(spec, options)
         if not found.files and not (options.allows_no_files or found.is_window):
-            raise PzConnectorError(f"{found.described_as} matches no file", is_transient=False)
+            raise nothing_matched(found)
         if found.files and not options.allows_no_files and all(path.stat().st_size == 0 for path in found.files):
-            raise PzConnectorError(
-                f"{found.described_as}: the file is empty, not even a header line",
-                is_transient=False,
-                hint="correct the file, or set on_empty: zero_rows",
-            )
+            raise contentless(shown(found, found.files[0]), options)
         if options.ragged == "reject":
             raise PzConnectorError(
                 f"entity '{spec.entity}': 'ragged: reject' works on the native tier only",
