@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".pz-"
 """Files and folders with this prefix are unfinished output."""
+
+_ANY_FOLDERS = "**"
 
 
 def resolve(root: Path, text: str) -> Path:
@@ -35,14 +38,60 @@ def is_pattern(text: str) -> bool:
     return "*" in text or "?" in text
 
 
-def matching_files(pattern: Path) -> tuple[Path, ...]:
-    """Return the files a path or pattern stands for, in ordinal order."""
-    text = str(pattern)
-    if not is_pattern(text):
-        return (pattern,) if pattern.is_file() else ()
-    found = glob.glob(text.replace("[", "[[]"), recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
-    paths = (Path(name) for name in sorted(found))
-    return tuple(path for path in paths if path.is_file() and not _is_temporary(path))
+def matching_files(*patterns: Path) -> tuple[Path, ...]:
+    """Return the files that paths and patterns stand for, in ordinal order.
+
+    A file that links give several names comes once.
+    """
+    return _one_per_real_file(path for pattern in patterns for path in _matches(pattern))
+
+
+def _matches(pattern: Path) -> Iterator[Path]:
+    if not is_pattern(str(pattern)):
+        found: Iterable[Path] = (pattern,)
+    else:
+        parts = pattern.parts[1:] if pattern.is_absolute() else pattern.parts
+        found = (path for path in _expand(Path(pattern.anchor), parts) if not _is_temporary(path))
+    yield from (path for path in found if path.is_file())
+
+
+def _expand(base: Path, parts: Sequence[str]) -> Iterator[Path]:
+    """Yield what the parts of a pattern stand for below a folder."""
+    if _ANY_FOLDERS not in parts:
+        text = Path(glob.escape(str(base)), *(part.replace("[", "[[]") for part in parts))
+        yield from map(Path, glob.glob(str(text)))  # noqa: PTH207 - Path.glob takes no absolute pattern
+        return
+    position = parts.index(_ANY_FOLDERS)
+    tops = _expand(base, parts[:position]) if position else [base]
+    for top in tops:
+        for folder in _folders_below(top):
+            yield from _expand(folder, parts[position + 1 :] or ["*"])
+
+
+def _folders_below(top: Path) -> Iterator[Path]:
+    """Yield a folder and all below it, each real folder once, so that a link to a parent ends."""
+    seen: set[tuple[int, int]] = set()
+    waiting = deque([top])
+    while waiting:
+        folder = waiting.popleft()
+        try:
+            status = folder.stat()
+            names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+        except OSError:
+            continue
+        if (status.st_dev, status.st_ino) in seen:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        yield folder
+        waiting.extend(folder / name for name in names if not name.startswith("."))
+
+
+def _one_per_real_file(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Drop further names of a file; the one with the fewest folders stays, of those the first."""
+    kept: dict[str, Path] = {}
+    for path in sorted(paths, key=lambda path: (len(path.parts), str(path))):
+        kept.setdefault(os.path.realpath(path), path)
+    return tuple(sorted(kept.values(), key=str))
 
 
 def folder_keys(files: Sequence[Path], pattern: Path) -> tuple[str, ...] | None:

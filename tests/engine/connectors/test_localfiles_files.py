@@ -101,6 +101,23 @@ def test_matches_come_in_ordinal_order_and_temporaries_never_match(put, tmp_path
     assert len(source.native_scan(ReadSpec("files", "x", {"path": "*/*.csv", "on_empty": "fail"})).files) == 0
 
 
+@pytest.mark.parametrize("tier", ["native", "universal"])
+def test_links_multiply_no_rows(put, land, tmp_path, tier):
+    """Two links to a parent, a link to a folder and one to a file: each real file is read once."""
+    put("in/a/1.csv", "k\n1\n")
+    put("in/2.csv", "k\n2\n")
+    put("in/c/deep/3.csv", "k\n3\n")
+    put("in/.hidden/4.csv", "k\n4\n")
+    (tmp_path / "in/a/up").symlink_to(tmp_path / "in")
+    (tmp_path / "in/a/again").symlink_to(tmp_path / "in")
+    (tmp_path / "in/b").symlink_to(tmp_path / "in/c")
+    (tmp_path / "in/twin.csv").symlink_to(tmp_path / "in/2.csv")
+    for path in ("**/*.csv", "in/**/*.csv", "in/**", "**/in/**/*.csv"):
+        assert land(path, tier=tier, columns={"k": "int"}) == [(1,), (2,), (3,)], path
+    assert land("in/**/deep/*.csv", tier=tier, columns={"k": "int"}) == [(3,)]
+    assert land("in/*/up/*.csv", tier=tier, columns={"k": "int"}) == [(2,)]
+
+
 def test_scan_is_recognised_in_the_profile(put, cursor, tmp_path):
     """Also with more files than a profile lists, and with separators in their names."""
     for number in range(8):

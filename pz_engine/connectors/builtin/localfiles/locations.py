@@ -45,7 +45,7 @@ class Locations:
             files = matching_files(pattern)
         else:
             patterns = (self._inside(part) for part in cover(text, *window))
-            files = tuple(sorted({path for part in patterns for path in matching_files(part)}, key=str))
+            files = matching_files(*patterns)
             described += f" between {spec.watermark} and {spec.upper_bound}"
         keys = self._keys(files, pattern, options, described)
         return FileSet(
