@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -128,13 +129,19 @@ def _json_cells(scan: ReadableFiles, path: Path, column: str) -> Iterator[tuple[
 
 def _json_value(text: str, column: str) -> str | None:
     try:
-        record: Any = json.loads(text)
+        record: Any = json.loads(text, parse_float=_finite)
     except ValueError:
         return None
     value = record.get(column) if isinstance(record, dict) else None
     if value is None:
         return None
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _finite(number: str) -> float | str:
+    """Keep the text of a number that a double cannot hold."""
+    value = float(number)
+    return value if math.isfinite(value) else number
 
 
 def _first_misfit(cursor: DuckCursor, values: Sequence[str], target: TextType) -> int | None:

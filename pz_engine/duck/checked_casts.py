@@ -24,6 +24,12 @@ _ISO_DATE = "[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}"
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{0,6})?)?"
 _UTC = " ?(Z|UTC|[+-]00(:?00)?)"
 _OFFSET = " ?(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?)"
+_ZERO = r"[+-]?[0.]*([eE][+-]?[0-9]+)?"
+_NOT_FINITE = "(?i:[+-]?(nan|inf|infinity))"
+_SHORT_FLOAT = 38
+"""Characters within which a number without an exponent neither overflows nor vanishes, in a FLOAT either."""
+
+_FLOATS = frozenset({"DOUBLE", "FLOAT"})
 _NUMBER = r"-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
@@ -100,6 +106,16 @@ def recast(value: str, source_type: str, target_type: str, column: str) -> str:
     )
 
 
+def narrowed_float(value: str, column: str) -> str:
+    """Return the expression that rounds a typed double to a FLOAT, failing where it would overflow or vanish."""
+    converted = f"try_cast({value} as FLOAT)"
+    message = quote_literal(f"{MARKER}|FLOAT|{column}|{MARKER}")
+    return (
+        f"case when {converted} <> 0 or {value} = 0 then {converted} when {value} is null then null "
+        f"else cast(error({message}) as FLOAT) end"
+    )
+
+
 def failed_cast(message: str) -> CastFailure | None:
     """Recognise the marker in a raw engine message."""
     match = _MARKER_PATTERN.search(message)
@@ -128,11 +144,11 @@ def _plain_shape(text: str, target: TextType) -> str | None:
         return f"{text} like '____-__-_____:__:__Z'"
     if target.type == "TIME":
         return f"{text} like '__:__:__'"
-    if target.type in {"DOUBLE", "FLOAT"} and target.is_inferred:
+    if target.type in _FLOATS and target.is_inferred:
         first = f"(({text} >= '1' and {text} < ':') or {text} like '0.%' or {text} = '0')"
-        return f"strlen({text}) <= 15 and {first} and not contains({text}, '_')"
-    if target.type in {"DOUBLE", "FLOAT"}:
-        return f"not contains({text}, '_')"
+        return f"strlen({text}) <= 15 and {first} and {_has_plain_digits(text)}"
+    if target.type in _FLOATS:
+        return f"strlen({text}) <= {_SHORT_FLOAT} and {_has_plain_digits(text)}"
     if target.type == "BOOLEAN" and target.is_inferred:
         return f"lower({text}) in ('true', 'false')"
     if target.is_json and _DECIMAL.fullmatch(target.type):
@@ -169,11 +185,26 @@ def _fits_otherwise(text: str, target: TextType) -> str:
         return f"{known} and {_matches(text, f'{_ISO_DATE}{clock}')}"
     if target.type == "TIME":
         return f"{known} and {_matches(text, _CLOCK)}"
-    if target.type in {"DOUBLE", "FLOAT"} and target.is_inferred:
+    if target.type in _FLOATS and target.is_inferred:
         exact = f"cast(try_cast(try_cast({text} as DOUBLE) as HUGEINT) as VARCHAR) = trim({text})"
         whole = _matches(text, "[+-]?[0-9]+")
-        return f"{known} and {_matches(text, _NUMBER)} and (not {whole} or strlen({text}) <= 15 or {exact})"
+        is_number = f"{known} and {_matches(text, _NUMBER)} and (not {whole} or strlen({text}) <= 15 or {exact})"
+        return f"{is_number} and ({_is_in_range(text, target)})"
+    if target.type in _FLOATS:
+        in_range = f"{_is_in_range(text, target)} or {_matches(text, _NOT_FINITE)}"
+        return f"{known} and not contains({text}, '_') and ({in_range})"
     return "false"
+
+
+def _has_plain_digits(text: str) -> str:
+    """No exponent, and none of the separators that DuckDB allows between digits."""
+    return f"not contains({text}, 'e') and not contains({text}, 'E') and not contains({text}, '_')"
+
+
+def _is_in_range(text: str, target: TextType) -> str:
+    """A number too large becomes infinite and one too small zero, so only these results are looked at."""
+    value = _conversion(text, target)
+    return f"(isfinite({value}) and {value} <> 0) or {_matches(text, _ZERO)}"
 
 
 def _is_short_number(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pz_engine.base.csv_headers import match_column
 from pz_engine.duck.arrow_types import duck_type_for
-from pz_engine.duck.checked_casts import failed_cast, recast
+from pz_engine.duck.checked_casts import failed_cast, narrowed_float, recast
 from pz_engine.duck.quoting import quote_identifier
 from pz_engine.duck.session import DuckCursor
 from pz_engine.duck.statement_error import DuckStatementError
@@ -95,7 +95,7 @@ def _value(column: str, field: pa.Field, target: ColumnType) -> str:
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return recast(column, "TIMESTAMP_NS", target.type, target.name)
     if target.type == "FLOAT" and pa.types.is_floating(kind):
-        return f"cast({column} as FLOAT)"
+        return narrowed_float(column, target.name)
     return recast(column, duck_type_for(field), target.type, target.name)
 
 

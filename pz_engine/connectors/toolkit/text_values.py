@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _INTEGER = r"[+-]?(0|[1-9][0-9]*)(\.0*)?"
 _DOUBLE = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))"
+_ZERO_OR_NOT_FINITE = r"^\s*[+-]?([0.]*([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))\s*$"
 _DATE = "[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}"
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{0,6})?)?"
 _UTC = " ?(Z|UTC|[+-]00(:?00)?)"
@@ -25,6 +26,7 @@ _PLAIN_TIMESTAMP_LENGTH = len("2026-01-01 00:00:00")
 _BOOLEANS = {"true": True, "t": True, "1": True, "yes": True, "y": True}
 _BOOLEANS.update({"false": False, "f": False, "0": False, "no": False, "n": False})
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
+_FLOATS = frozenset({"double", "float"})
 _LEAST = {"tinyint": -(2**7), "smallint": -(2**15), "ubigint": 0, "hugeint": -(2**127)}
 _MOST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "ubigint": 2**64 - 1, "hugeint": 2**127 - 1}
 
@@ -103,6 +105,8 @@ def typed(texts: pa.Array, kind: str) -> pa.Array:
         raise MisfitError(_first_failure(prepared, target)) from None
     if kind in _LEAST:
         _check_range(values, kind)
+    if kind in _FLOATS:
+        _check_floats(texts, values, kind)
     return pc.assume_timezone(values, "UTC") if kind == "timestamp" else values
 
 
@@ -118,7 +122,8 @@ def _plainly_typed(texts: pa.Array, kind: str) -> pa.Array | None:
         values = pc.cast(texts, target)
     except pa.ArrowInvalid:
         return None
-    if kind in {"double", "float"}:
+    if kind in _FLOATS:
+        _check_floats(texts, values, kind)
         return values
     if kind == "timestamp":
         is_plain = pc.all(pc.equal(pc.binary_length(texts), _PLAIN_TIMESTAMP_LENGTH)).as_py()
@@ -157,7 +162,7 @@ def _prepare(texts: pa.Array, kind: str) -> pa.Array:
             return pc.replace_substring_regex(texts, "^([^ T]+[ T][0-9:.]+)$", r"\1Z")
         return texts
     texts = pc.replace_substring_regex(texts, r"^\+", "")
-    if kind in {"double", "float"}:
+    if kind in _FLOATS:
         return texts
     if kind != "decimal" and not kind.startswith("decimal("):
         return pc.replace_substring_regex(texts, r"\.0*$", "")
@@ -187,6 +192,22 @@ def _check_range(values: pa.Array, kind: str) -> None:
     for position, value in enumerate(values.to_pylist()):
         if value is not None and not _LEAST[kind] <= value <= _MOST[kind]:
             raise MisfitError(position)
+
+
+def _check_floats(texts: pa.Array, values: pa.Array, kind: str) -> None:
+    """Refuse texts of numbers that became infinite or zero; only such results are looked at."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if kind == "float":
+        values = pc.cast(values, pa.float32(), safe=False)
+    is_suspect = pc.or_(pc.is_inf(values), pc.equal(values, 0))
+    if not pc.any(is_suspect).as_py():
+        return
+    means_it = pc.match_substring_regex(pc.if_else(is_suspect, texts, "0"), _ZERO_OR_NOT_FINITE)
+    wrong = pc.index(means_it, pa.scalar(False)).as_py()
+    if wrong >= 0:
+        raise MisfitError(wrong)
 
 
 def _first_failure(texts: pa.Array, target: pa.DataType) -> int:

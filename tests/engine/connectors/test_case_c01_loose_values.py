@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from decimal import Decimal
 
 import pytest
@@ -55,6 +56,15 @@ def test_undeclared_columns_arrive_unchanged(put, land):
     assert rows[BAD_ROW - 1] == (BAD_ROW, 2.5, "007", dt.datetime(2026, 3, 4, 23, 59, 59))
 
 
+@pytest.mark.parametrize("text", ["1e400", "1e-400"])
+def test_undeclared_number_that_no_double_holds_stays_text(put, land, text):
+    """In the first rows, and far behind them."""
+    put("t.csv", f"v\n1.5\n{text}\n")
+    assert land("t.csv") == [("1.5",), (text,)]
+    put("orders.csv", orders(qty=text))
+    assert land("orders.csv")[BAD_ROW - 1][1] == text
+
+
 def test_undeclared_columns_of_several_files_arrive_unchanged(put, land):
     """A misfit in the second file counts like one in the first."""
     put("a.csv", "n,v\n1,1\n2,2\n")
@@ -99,6 +109,16 @@ def test_rereading_is_told(put, land, cursor):
         ("time", "05:06", dt.time(5, 6)),
         ("boolean", "TRUE", True),
         ("double", "1e3", 1000.0),
+        ("double", "inf", math.inf),
+        ("double", "-Infinity", -math.inf),
+        ("double", "0e400", 0.0),
+        ("double", " -0.0 ", 0.0),
+        ("double", "1.7976931348623157e308", 1.7976931348623157e308),
+        ("double", "5e-324", 5e-324),
+        ("double", "0.1234567890123456789", 0.12345678901234568),
+        ("float", "3.4e38", 3.3999999521443642e38),
+        ("float", "0.0", 0.0),
+        ("float", "0.5", 0.5),
         ("varchar", "007", "007"),
     ],
 )
@@ -128,6 +148,14 @@ def test_other_spellings_of_the_same_value_pass(put, land, tier, kind, text, val
         ("timestamp", "2026-03-04 05:06:07.1234567"),
         ("timestamp", "2026-03-04 05:06:07+02:00"),
         ("double", "1_000"),
+        ("double", "1e400"),
+        ("double", "-1e400"),
+        ("double", "1e-400"),
+        ("double", "1" * 400),
+        ("double", "0." + "0" * 400 + "1"),
+        ("float", "1e39"),
+        ("float", "-1e-46"),
+        ("float", "1" * 40),
         ("boolean", "maybe"),
     ],
 )
@@ -140,7 +168,9 @@ def test_values_of_another_kind_fail(put, land, tier, kind, text):
     assert text not in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "kind"), [("2.5", "int"), ("1.005", "decimal(10,2)"), ("1.5", "bigint")])
+@pytest.mark.parametrize(
+    ("text", "kind"), [("2.5", "int"), ("1.005", "decimal(10,2)"), ("1.5", "bigint"), ("1e400", "double")]
+)
 def test_declared_json_numbers_are_not_rounded(put, land, text, kind):
     """DuckDB's json reader rounds too; a contract makes it fail with the line."""
     put("t.json", '{"v": 1}\n{"v": ' + text + "}\n")

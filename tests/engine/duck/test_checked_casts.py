@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from decimal import Decimal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pz_engine.duck.checked_casts import TextType, checked_cast, failed_cast, fits, recast
+from pz_engine.duck.checked_casts import CastFailure, TextType, checked_cast, failed_cast, fits, narrowed_float, recast
 from pz_engine.duck.statement_error import DuckStatementError
 
 TYPES = (
@@ -147,6 +148,33 @@ def test_recast_refuses_losses(cursor, value, source, target):
     with pytest.raises(DuckStatementError) as caught:
         cursor.rows(f"select {recast('x', source, target, 'c')} from (select {value} as x)")
     assert failed_cast(caught.value.raw).column == "c"
+
+
+@RELAXED
+@given(
+    text=st.one_of(
+        st.floats(allow_nan=False).map(repr),
+        st.from_regex(r"-?[0-9]{1,45}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+    ),
+    name=st.sampled_from(("DOUBLE", "FLOAT")),
+)
+def test_numbers_neither_overflow_nor_vanish(cursor, text, name):
+    """A double passes exactly when it is finite, and zero only for a text of zeros."""
+    value = cursor.scalar(f"select cast(? as {name})", [text])
+    holds = "inf" in text or (math.isfinite(value) and (value != 0 or Decimal(text) == 0))
+    assert cursor.scalar(f"select {fits('x', TextType(name))} from (select ? as x)", [text]) is holds
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.1, True), (0.0, True), (None, True), (1e39, False), (1e-50, False)])
+def test_typed_doubles_are_rounded_to_floats_in_range_only(cursor, value, expected):
+    """Batches of other connectors pass here."""
+    query = f"select {narrowed_float('x', 'c')} from (select ?::double as x)"
+    if expected:
+        assert cursor.rows(query, [value]) == cursor.rows("select ?::float", [value])
+        return
+    with pytest.raises(DuckStatementError) as caught:
+        cursor.rows(query, [value])
+    assert failed_cast(caught.value.raw) == CastFailure("c", "FLOAT")
 
 
 def test_marker_survives_odd_column_names(cursor):
