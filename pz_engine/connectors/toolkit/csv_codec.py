@@ -17,7 +17,14 @@ from pz_engine.base.csv_records import RaggedRow, csv_records, find_shape_proble
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.connectors.api import BatchOptions
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
-from pz_engine.connectors.toolkit.text_files import compression_of, file_reading, open_bytes, read_header, text_opener
+from pz_engine.connectors.toolkit.text_files import (
+    compression_of,
+    file_reading,
+    open_bytes,
+    read_header,
+    refuse_repeated,
+    text_opener,
+)
 from pz_engine.connectors.toolkit.text_values import MisfitError, contract_schema, typed
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.model.contract_types import duck_type_of
@@ -73,6 +80,7 @@ class CsvPartition:
         fields = read_header(path, options.encoding, options.compression, options.delimiter, shown_as=shown)
         if not fields:
             return
+        refuse_repeated(fields, self.contract, shown)
         positions = self._positions(path, header_names(fields))
         chunks = self._padded_chunks(path) if self.options.ragged == "pad" else self._arrow_chunks(path, fields)
         for chunk in chunks:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pz_engine.base.csv_headers import header_names, is_repeated, match_column
+from pz_engine.base.csv_headers import header_names, match_column
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.connectors.fragments import NativeScan
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
@@ -18,6 +18,7 @@ from pz_engine.connectors.toolkit.text_files import (
     is_any_compressed,
     padded_names,
     read_header,
+    refuse_repeated,
     text_opener,
     whole_files_check,
     widest_record,
@@ -183,6 +184,7 @@ def _delimited_scan(found: FileSet, options: FileReadOptions, contract: Mapping[
         pads_ragged=options.ragged == "pad",
         text_format="csv",
         open_text=open_text,
+        readers=len(groups),
     )
 
 
@@ -199,14 +201,7 @@ def _header_groups(found: FileSet, options: FileReadOptions, contract: Mapping[s
         fields = read_header(path, encoding, compression, options.delimiter, shown_as=name_of_file)
         if not fields:
             continue
-        for name in contract or ():
-            if is_repeated(fields, name):
-                raise PzConnectorError(
-                    f"file '{name_of_file}' has more than one column '{name}'",
-                    is_transient=False,
-                    code="PZ0353",
-                    hint="rename the columns in the file",
-                )
+        refuse_repeated(fields, contract or (), name_of_file)
         names = header_names(fields)
         if options.ragged == "pad":
             width = widest_record(path, encoding, compression, options.delimiter, shown_as=name_of_file)

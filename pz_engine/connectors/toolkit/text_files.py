@@ -6,12 +6,12 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
-from pz_engine.base.csv_headers import header_names
+from pz_engine.base.csv_headers import header_names, is_repeated
 from pz_engine.base.csv_records import csv_records, has_bad_bytes
 from pz_engine.connectors.toolkit.os_errors import file_operation
 from pz_engine.errors.exceptions import PzConnectorError
@@ -130,6 +130,22 @@ def read_header(path: Path, encoding: str, compression: str, delimiter: str, *, 
             hint="set 'encoding', 'compression' or 'delimiter' to what the file uses",
         ) from error
     return []
+
+
+def refuse_repeated(fields: Sequence[str], wanted: Iterable[str], shown_as: str) -> None:
+    """Refuse a header in which a wanted column could be one of several.
+
+    Raises:
+        PzConnectorError: `PZ0353`.
+    """
+    for name in wanted:
+        if is_repeated(fields, name):
+            raise PzConnectorError(
+                f"file '{shown_as}' has more than one column '{name}'",
+                is_transient=False,
+                code="PZ0353",
+                hint="rename the columns in the file",
+            )
 
 
 def widest_record(path: Path, encoding: str, compression: str, delimiter: str, *, shown_as: str) -> int:

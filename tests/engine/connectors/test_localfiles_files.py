@@ -81,6 +81,26 @@ def test_repeated_header_names_are_told_apart(put, land):
         land("a.csv", columns={"v": "int"})
 
 
+@pytest.mark.parametrize("tier", ["native", "universal"])
+@pytest.mark.parametrize("header", ["a,A", "a,a", "A, a "])
+def test_contract_column_that_a_header_repeats_is_refused(put, land, tier, header):
+    """Neither tier takes the first one in silence."""
+    put("t.csv", f"{header}\n1,2\n")
+    with pytest.raises(PzConnectorError, match=r"file 't\.csv' has more than one column 'a'") as caught:
+        land("t.csv", tier=tier, columns={"a": "int"})
+    assert caught.value.code == "PZ0353"
+
+
+def test_number_of_readers_is_told(put, tmp_path):
+    """Files with another order of columns get a reader of their own, so their rows cannot be counted in one scan."""
+    put("a1.csv", "k,v\n1,2\n")
+    put("a2.csv", "v,k\n2,1\n")
+    put("a3.csv", "k,v\n1,2\n")
+    source = find_connector("localfiles").open_source({"base_dir": str(tmp_path)})
+    assert source.native_scan(ReadSpec("files", "x", {"path": "a*.csv"})).readers == 2
+    assert source.native_scan(ReadSpec("files", "x", {"path": "a1.csv"})).readers == 1
+
+
 def test_odd_names_are_quoted(put, land):
     """Quotes, blanks and semicolons in headers and paths are text, and wildcards in a matched name are not expanded."""
     put("odd [1] o'x.csv", "a\"b;--,it's\n1,2\n")
