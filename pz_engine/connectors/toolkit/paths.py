@@ -14,6 +14,9 @@ from pathlib import Path
 TEMPORARY_PREFIX = ".pz-"
 """Files and folders with this prefix are unfinished output."""
 
+ENGINE_FOLDER = ".pz"
+"""Folder of a project in which the engine keeps runs and state; it cleans there."""
+
 _ANY_FOLDERS = "**"
 
 
@@ -31,6 +34,11 @@ def leaves_root(root: Path, text: str) -> bool:
     if Path(text).is_absolute():
         return False
     return not resolve(root, text).is_relative_to(os.path.normpath(root))
+
+
+def is_engine_owned(path: Path, project_dir: Path) -> bool:
+    """Tell whether a path lies in the project's folder for runs and state, links followed."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project_dir / ENGINE_FOLDER))
 
 
 def is_pattern(text: str) -> bool:

@@ -49,6 +49,20 @@ def test_engine_folder_is_refused(tmp_path, path):
     assert connector.check_connection(config, CancelToken()).message.startswith("permanent:")
 
 
+def test_one_table_has_one_identity(tmp_path):
+    """Through any connection, path and spelling that means it."""
+    (tmp_path / "alias.duckdb").symlink_to(tmp_path / "w.duckdb")
+
+    def identity(path, entity, connection="w"):
+        sink = find_connector("duckdb").open_sink({"path": path, "base_dir": str(tmp_path)})
+        return sink.native_copy(WriteSpec(connection, entity, Strategy.REPLACE)).identity
+
+    same = {identity(path, entity) for path in ("w.duckdb", "./w.duckdb", "alias.duckdb") for entity in ("T", "main.t")}
+    assert same == {identity("w.duckdb", "t", "other")}
+    assert identity("w.duckdb", "s.t") not in same
+    assert identity("v.duckdb", "t") not in same
+
+
 def test_missing_folder_is_a_clear_error(tmp_path):
     """The line to type is given."""
     sink = find_connector("duckdb").open_sink({"path": "no/w.duckdb", "base_dir": str(tmp_path)})

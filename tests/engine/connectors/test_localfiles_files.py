@@ -163,6 +163,21 @@ def test_default_locations(put, land, tmp_path):
     assert copy.location == str(tmp_path / "out" / "orders" / "orders.parquet")
 
 
+def test_two_names_of_one_output_have_one_identity(tmp_path):
+    """However the path is spelled; appends never meet."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "alias").symlink_to(tmp_path / "out")
+    sink = find_connector("localfiles").open_sink({"base_dir": str(tmp_path)})
+
+    def identity(strategy, path):
+        return sink.native_copy(WriteSpec("files", "log", strategy, options={"path": path})).identity
+
+    same = {identity(Strategy.REPLACE, path) for path in ("out", "./out/", "alias", str(tmp_path / "out"))}
+    assert same == {str((tmp_path / "out/log.parquet").resolve())}
+    assert identity(Strategy.REPLACE, "other") not in same
+    assert identity(Strategy.APPEND, "out") is None
+
+
 def test_append_draws_a_new_name_each_time(tmp_path):
     """32 hex digits, so nothing is overwritten."""
     sink = find_connector("localfiles").open_sink({"base_dir": str(tmp_path)})

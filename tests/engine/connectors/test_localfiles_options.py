@@ -77,6 +77,37 @@ def test_absolute_and_contained_paths_are_fine():
     assert _findings(reads={"a": {"path": "/elsewhere/x.csv"}, "b": {"path": "x/../y.csv"}}) == []
 
 
+@pytest.mark.parametrize(
+    ("entity", "options", "root"),
+    [
+        ("orders", {"path": ".pz/runs"}, "."),
+        ("orders", {"path": "out/../.pz"}, "."),
+        ("orders", {"path": "."}, ".pz/state"),
+        ("orders", {"path": "linked/x"}, "."),
+        ("orders", {"path": ".pz/{yyyy}/{MM}", "partition_by": "day"}, "."),
+        (".pz", {}, "."),
+    ],
+)
+def test_nothing_is_written_among_runs_and_state(tmp_path, entity, options, root):
+    """The engine cleans there; refused offline and again when a path is only known at run time."""
+    (tmp_path / ".pz").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / ".pz")
+    (finding,) = _findings(writes={entity: options}, base_dir=str(tmp_path), root=root)
+    assert (finding.code, finding.entity, finding.is_write) == ("PZ0301", entity, True)
+    assert f"path '{options.get('path', entity)}'" in finding.message
+    assert finding.hint
+    if "partition_by" not in options:
+        sink = find_connector("localfiles").open_sink({"base_dir": str(tmp_path), "root": root})
+        with pytest.raises(PzConnectorError, match="which the engine owns") as caught:
+            sink.native_copy(WriteSpec("files", entity, Strategy.REPLACE, options=options))
+        assert caught.value.code == "PZ0301"
+
+
+def test_reading_runs_and_state_is_fine(tmp_path):
+    """Only writes are refused."""
+    assert _findings(reads={"x": {"path": ".pz/target/*.json", "format": "json"}}, base_dir=str(tmp_path)) == []
+
+
 def test_same_rules_hold_at_run_time(tmp_path):
     """Options that only a call site declares are refused before a file is touched."""
     source = find_connector("localfiles").open_source({"base_dir": str(tmp_path)})

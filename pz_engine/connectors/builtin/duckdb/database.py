@@ -10,11 +10,11 @@ from typing import Any
 
 from pz_engine.connectors.fragments import AttachStep
 from pz_engine.connectors.toolkit.aliases import session_name
+from pz_engine.connectors.toolkit.paths import ENGINE_FOLDER, is_engine_owned
 from pz_engine.errors.exceptions import PzConnectorError
 
 _MAGIC = b"DUCK"
 _MAGIC_OFFSET = 8
-_ENGINE_FOLDER = ".pz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,9 @@ class DatabaseFile:
     @property
     def refusal(self) -> str | None:
         """Why the file may not be used at all, or None."""
-        real = Path(os.path.realpath(self.path))
-        if real.is_relative_to(os.path.realpath(self.project_dir / _ENGINE_FOLDER)):
-            return f"database '{self.name}' lies inside '{_ENGINE_FOLDER}/', which the engine owns and cleans"
-        if real.is_dir():
+        if is_engine_owned(self.path, self.project_dir):
+            return f"database '{self.name}' lies inside '{ENGINE_FOLDER}/', which the engine owns and cleans"
+        if self.path.is_dir():
             return f"database '{self.name}' is a folder"
         return None
 
@@ -46,6 +45,11 @@ class DatabaseFile:
         if self.path.is_relative_to(self.project_dir):
             return self.path.relative_to(self.project_dir).as_posix()
         return str(self.path)
+
+    @property
+    def real_path(self) -> str:
+        """Return where the file is, links followed: the same for every spelling of its path."""
+        return os.path.realpath(self.path)
 
     def is_database(self) -> bool:
         """Tell whether the existing file starts like a DuckDB database.

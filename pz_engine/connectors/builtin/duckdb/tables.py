@@ -71,6 +71,7 @@ class DuckDbSink:
             is_transactional=True,
             target_table=None if is_replace else quote_qualified(*table),
             location=f"{self._database.name}: {spec.entity}",
+            identity=f"{self._database.real_path}: {'.'.join(table[1:]).lower()}",
         )
 
     def begin_write(self, spec: WriteSpec, schema: pa.Schema, cancel: CancelToken) -> WriteSession:

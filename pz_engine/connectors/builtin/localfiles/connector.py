@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.connectors.api import ConnectionUse, ConnectorInfo, Finding, ProbeResult
-from pz_engine.connectors.builtin.localfiles.locations import Locations
+from pz_engine.connectors.builtin.localfiles.locations import ENGINE_FOLDER_HINT, Locations, engine_folder_refusal
 from pz_engine.connectors.capabilities import Capability
 from pz_engine.connectors.toolkit.file_options import (
     READ_PROPERTIES,
@@ -100,6 +100,10 @@ class LocalFilesConnector:
         for entity, options in use.writes.items():
             problems = write_problems(options, default_format=WRITE_FORMAT)
             yield from _findings(use, entity, options, problems, is_write=True)
+            path = options.get("path")
+            if isinstance(path, str | None) and Locations.of(use.config).writes_into_engine_folder(entity, path):
+                message = f"entity '{entity}': {engine_folder_refusal(entity, path)}"
+                yield Finding(message, entity=entity, is_write=True, hint=ENGINE_FOLDER_HINT)
 
 
 def _findings(

@@ -13,9 +13,18 @@ from pz_engine.connectors.api import ReadSpec
 from pz_engine.connectors.toolkit.date_paths import any_date, cover, has_tokens, moment_of
 from pz_engine.connectors.toolkit.file_options import FileReadOptions, FileWriteOptions
 from pz_engine.connectors.toolkit.file_scans import FileSet
-from pz_engine.connectors.toolkit.paths import folder_keys, leaves_root, matching_files, resolve
+from pz_engine.connectors.toolkit.paths import (
+    ENGINE_FOLDER,
+    folder_keys,
+    is_engine_owned,
+    leaves_root,
+    matching_files,
+    resolve,
+)
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.model.policies import Strategy
+
+ENGINE_FOLDER_HINT = "choose a 'path' outside of it, for example path: out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +33,13 @@ class Locations:
 
     connection: str
     root: Path
+    project_dir: Path
 
     @classmethod
     def of(cls, config: Mapping[str, Any], connection: str = "") -> Locations:
         """Take `root`, itself relative to the project directory."""
         base = Path(str(config.get("base_dir", "."))).absolute()
-        return cls(connection, resolve(base, str(config.get("root", "."))))
+        return cls(connection, resolve(base, str(config.get("root", "."))), base)
 
     def files_to_read(self, spec: ReadSpec, options: FileReadOptions) -> FileSet:
         """List what a read covers; of a dated path only the folders of the spec's window, when it has both ends.
@@ -62,9 +72,21 @@ class Locations:
         """Return the folder a write lands in, date tokens still in it.
 
         Raises:
-            PzConnectorError: the path leaves the root (`PZ0365`).
+            PzConnectorError: the path leaves the root (`PZ0365`), or is the engine's own (`PZ0301`).
         """
-        return self._inside(options.path or entity)
+        directory = self._inside(options.path or entity)
+        if self.writes_into_engine_folder(entity, options.path):
+            raise PzConnectorError(
+                f"entity '{entity}': {engine_folder_refusal(entity, options.path)}",
+                is_transient=False,
+                code="PZ0301",
+                hint=ENGINE_FOLDER_HINT,
+            )
+        return directory
+
+    def writes_into_engine_folder(self, entity: str, path: str | None) -> bool:
+        """Tell whether a write would land among the project's runs and state."""
+        return is_engine_owned(resolve(self.root, path or entity), self.project_dir)
 
     def _inside(self, text: str) -> Path:
         if leaves_root(self.root, text):
@@ -89,6 +111,11 @@ class Locations:
 
     def _relative(self, path: Path) -> Path:
         return path.relative_to(self.root) if path.is_relative_to(self.root) else path
+
+
+def engine_folder_refusal(entity: str, path: str | None) -> str:
+    """Return why a write is refused."""
+    return f"path '{path or entity}' of the write lies inside '{ENGINE_FOLDER}/', which the engine owns and cleans"
 
 
 def _window(spec: ReadSpec) -> tuple[datetime, datetime] | None:

@@ -6,6 +6,7 @@ then renamed.
 
 from __future__ import annotations
 
+import os
 import secrets
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,7 @@ class LocalFilesSink:
             decimal_hugeint=options.format == "parquet",
             finalizations=(FileMove(temporary, final),),
             location=str(final),
+            identity=os.path.realpath(final) if spec.strategy is Strategy.REPLACE else None,
         )
 
     def begin_write(self, spec: WriteSpec, schema: pa.Schema, cancel: CancelToken) -> WriteSession:
