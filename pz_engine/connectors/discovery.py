@@ -5,7 +5,6 @@ An entry point names a class or a function that takes no arguments and returns a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import metadata
 
 from pz_engine.connectors.api import PROTOCOL_MAJOR, Connector
@@ -15,26 +14,9 @@ ENTRY_POINT_GROUP = "pz.connectors"
 """Group in which a distribution announces its connectors; the entry point's name is the connector's."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectorPackage:
-    """The distribution an external connector comes from."""
-
-    connector: str
-    distribution: str
-    version: str
-
-
 def external_names() -> tuple[str, ...]:
     """Return the announced names, sorted."""
     return tuple(sorted({entry.name for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)}))
-
-
-def external_package(name: str) -> ConnectorPackage | None:
-    """Return the distribution that announces a connector, without importing it."""
-    for entry in metadata.entry_points(group=ENTRY_POINT_GROUP):
-        if entry.name == name and entry.dist is not None:
-            return ConnectorPackage(name, entry.dist.name, entry.dist.version)
-    return None
 
 
 def load_external(name: str) -> Connector | None:

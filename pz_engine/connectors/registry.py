@@ -25,11 +25,6 @@ def known_connectors() -> tuple[str, ...]:
     return tuple(sorted({*_BUILT_IN, *external_names()}))
 
 
-def is_built_in(name: str) -> bool:
-    """Tell whether a connector ships with the engine."""
-    return name in _BUILT_IN
-
-
 def find_connector(name: str) -> Connector | None:
     """Return a connector, the same object each time, or None when nobody provides it.
 

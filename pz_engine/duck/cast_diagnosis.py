@@ -1,4 +1,4 @@
-"""Where in which file a bad value or a ragged row is: a second read, only after a failure.
+"""Where in which file a bad value is: a second read, only after a failure.
 
 Lines are physical lines, counted from one, the first of a record that spans several. What the file holds there is never
 reported.
@@ -10,24 +10,17 @@ import contextlib
 import csv
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from pz_engine.base.csv_headers import header_names, match_column
-from pz_engine.base.csv_records import RaggedRow, csv_records, has_bad_bytes
+from pz_engine.base.csv_records import csv_records, has_bad_bytes
 from pz_engine.duck.checked_casts import TextType, fits
 from pz_engine.duck.session import DuckCursor
-from pz_engine.duck.statement_error import DuckStatementError
 
 _CHUNK_ROWS = 50_000
-_RAGGED = re.compile(
-    r"CSV Error on Line: (?P<line>\d+)\n.*^Expected Number of Columns: (?P<expected>\d+) Found: (?P<found>\d+)$"
-    r".*^  file = (?P<file>.*?)$",
-    re.DOTALL | re.MULTILINE,
-)
 
 
 class ReadableFiles(Protocol):
@@ -86,14 +79,6 @@ def locate(cursor: DuckCursor, scan: ReadableFiles, column: str, target: TextTyp
         if position is not None:
             return BadCell(path, lines[position])
     return None
-
-
-def csv_shape_error(error: DuckStatementError) -> RaggedRow | None:
-    """Recognise DuckDB's complaint about a ragged row; its line counts records, not lines."""
-    match = _RAGGED.search(error.raw)
-    if match is None:
-        return None
-    return RaggedRow(Path(match["file"]), int(match["line"]), int(match["expected"]), int(match["found"]))
 
 
 def _cells(scan: ReadableFiles, path: Path, column: str) -> Iterator[tuple[int, str]]:

@@ -45,7 +45,6 @@ def test_built_in_connectors_read_and_write():
         assert isinstance(connector, SinkConnector)
         assert connector.info.name == name
         assert registry.find_connector(name) is connector
-        assert registry.is_built_in(name)
 
 
 def test_unknown_name_is_none():
