@@ -45,7 +45,9 @@ def reconcile(cursor: DuckCursor, target_table: str, source_query: str, policy: 
         if target is None:
             if policy is SchemaPolicy.FAIL_ON_CHANGE:
                 raise _refusal(
-                    target_table, f"has no column '{column.name}' ({column.type})", "schema_policy: additive"
+                    target_table,
+                    f"has no column '{column.name}' ({column.type})",
+                    f"set schema_policy: additive, or leave '{column.name}' out of the pipeline",
                 )
             cursor.execute(f"alter table {target_table} add column {quote_identifier(column.name)} {column.type}")
         elif target.type != column.type:
@@ -99,7 +101,8 @@ def _retype(
             name = quote_identifier(target.name)
             cursor.execute(f"alter table {target_table} alter column {name} set data type {wider}")
         return
-    remedy = "schema_policy: evolve" if wider is not None else f"cast it to {target.type} in the pipeline"
+    cast = f"cast '{column.name}' to {target.type} in the pipeline"
+    remedy = f"set schema_policy: evolve, or {cast}" if wider is not None else cast
     raise _refusal(
         target_table, f"has column '{target.name}' as {target.type}, the pipeline writes {column.type}", remedy
     )
@@ -115,4 +118,4 @@ def _decimal_parts(kind: str) -> tuple[int, int] | None:
 
 def _refusal(target_table: str, problem: str, remedy: str) -> PzConnectorError:
     name = re.findall(r'"((?:[^"]|"")*)"', target_table)[-1]
-    return PzConnectorError(f"table '{name}' {problem}", is_transient=False, hint=f"set or do: {remedy}")
+    return PzConnectorError(f"table '{name}' {problem}", is_transient=False, hint=remedy)

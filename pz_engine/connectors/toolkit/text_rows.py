@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _DUCK_TYPE_KEY = b"duckdb_type"
+_SINGLE = b"FLOAT"
 _ZONED = b"TIMESTAMP WITH TIME ZONE"
 
 
@@ -51,7 +52,7 @@ def _csv_texts(column: pa.Array, field: pa.Field, delimiter: str) -> list[str]:
     if pa.types.is_boolean(kind):
         render = _boolean
     elif pa.types.is_floating(kind):
-        render = _double
+        return [text or "" for text in _number_texts(column, field)]
     elif pa.types.is_decimal(kind):
         render = "{:f}".format
     elif pa.types.is_timestamp(kind):
@@ -81,6 +82,16 @@ def _json_texts(column: pa.Array, field: pa.Field) -> list[str]:
     elif pa.types.is_decimal(kind):
         render = "{:f}".format
     return ["null" if value is None else render(value) for value in column.to_pylist()]
+
+
+def _number_texts(column: pa.Array, field: pa.Field) -> list[str | None]:
+    """Return the shortest text of each number; one that was a FLOAT in the pipeline has fewer digits than a double."""
+    import pyarrow as pa
+
+    if (field.metadata or {}).get(_DUCK_TYPE_KEY) != _SINGLE and not pa.types.is_float32(field.type):
+        return [None if value is None else repr(value) for value in column.to_pylist()]
+    texts = column.cast(pa.float32()).cast(pa.string()).to_pylist()
+    return [None if text is None else repr(float(text)) for text in texts]
 
 
 def _clock_texts(column: pa.Array, separator: str) -> list[str | None]:
@@ -113,10 +124,6 @@ def _quoter(delimiter: str) -> Callable[[str], str]:
 
 def _boolean(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _double(value: float) -> str:
-    return repr(value)
 
 
 def _json_double(value: float) -> str:

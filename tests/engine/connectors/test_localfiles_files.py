@@ -221,6 +221,19 @@ def test_both_tiers_write_the_same_csv_bytes(cursor, tmp_path):
     assert (tmp_path / "u/o/o.csv").read_text() == (tmp_path / "n/o/o.csv").read_text()
 
 
+def test_both_tiers_write_the_same_floats(cursor, tmp_path):
+    """A FLOAT has the shortest text that is this FLOAT, not that of the double it travels as."""
+    query = """
+        select cast(x as float) as f, x as d from (values (0.1::double), (-0.0), (1e7), (123456789), (1e15), (1e16), (1e17), (3.4e38),
+        (1e-5), (0.0001234), (1e-45), ('inf'), (null), ('nan'), (0.1 + 0.2)) v(x)
+    """
+    write_natively(cursor, _harness(tmp_path / "n", format="csv"), "o", query, Strategy.REPLACE)
+    write_batches(cursor, _harness(tmp_path / "u", format="csv"), "o", query, Strategy.REPLACE)
+    text = (tmp_path / "n/o/o.csv").read_text()
+    assert (tmp_path / "u/o/o.csv").read_text() == text
+    assert text.splitlines()[1] == "0.1,0.1"
+
+
 def test_both_tiers_write_the_same_parquet_types(cursor, tmp_path):
     """Wall-clock times stay naive, instants stay instants, wide integers stay exact."""
     query = """
