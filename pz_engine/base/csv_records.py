@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+LONGEST_ROW_BYTES = 16 * 1024 * 1024
+"""Size of a record in UTF-8 up to which both tiers read it."""
+
 _LONGEST_FIELD = 2**31 - 1
 
 
@@ -61,6 +64,9 @@ def find_shape_problem(
         try:
             with open_text(path) as stream:
                 for line, fields in csv_records(stream, delimiter):
+                    if _is_too_long(fields, delimiter):
+                        size = LONGEST_ROW_BYTES // 1024**2
+                        return UnreadableLine(path, line, f"begins a row of more than {size} MiB, which is the limit")
                     if any(has_bad_bytes(field) for field in fields):
                         return UnreadableLine(path, line, "holds bytes that are not text of the declared encoding")
                     if expected is None:
@@ -72,6 +78,14 @@ def find_shape_problem(
         except UnicodeError:
             return UnreadableLine(path, None, "is not text of the declared encoding")
     return None
+
+
+def _is_too_long(fields: list[str], delimiter: str) -> bool:
+    """Measure a record as it is written with quotes around each field; only long ones are looked at closely."""
+    if sum(map(len, fields)) < LONGEST_ROW_BYTES // 4:
+        return False
+    text = delimiter.join(fields)
+    return len(text.encode(errors="surrogatepass")) + text.count('"') + 2 * len(fields) > LONGEST_ROW_BYTES
 
 
 def has_bad_bytes(text: str) -> bool:

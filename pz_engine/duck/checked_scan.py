@@ -27,8 +27,9 @@ from pz_engine.model.run import ColumnType
 
 __all__ = ["CastFailure", "ResolvedScan", "Scan", "cast_failure", "recover_scan", "resolve_scan"]
 
-_MIXED_LINE_ENDS = "reached an invalid state"
-_CSV_ERROR = "CSV Error on Line"
+_CSV_ERRORS = ("CSV Error on Line", "reached an invalid state", "does not support a full read on this file")
+"""What DuckDB says of a malformed file, of mixed line ends, and of a row longer than its buffer."""
+
 _DATED = frozenset({"DATE", "TIMESTAMP"})
 
 
@@ -178,7 +179,7 @@ def recover_scan(
         name = _names(scan) if broken.file is None else f"file '{shown(broken.file, scan)}'"
         place = "" if broken.line is None else f", line {broken.line}"
         raise PzConnectorError(f"{name}{place} {broken.reason}", is_transient=False, hint=broken.hint)
-    is_csv_error = _CSV_ERROR in error.raw or _MIXED_LINE_ENDS in error.raw
+    is_csv_error = any(text in error.raw for text in _CSV_ERRORS)
     if scan.text_format != "csv" or scan.open_text is None or not is_csv_error:
         return None
     if scan.verify is not None:

@@ -5,11 +5,13 @@ Only rows with another number of fields may be set aside; anything else wrong wi
 
 from __future__ import annotations
 
+from pz_engine.base.csv_records import LONGEST_ROW_BYTES
 from pz_engine.duck.session import DuckCursor
 from pz_engine.errors.exceptions import PzConnectorError
 
 _ERRORS = "pz_csv_rejects"
 _SCANS = "pz_csv_reject_scans"
+_TOO_LONG = "LINE SIZE OVER MAXIMUM"
 _RAGGED = "('MISSING COLUMNS', 'TOO MANY COLUMNS')"
 
 
@@ -39,8 +41,9 @@ def land_rejects(cursor: DuckCursor, relation: str) -> int:
     )
     if other:
         path, line, kind = other[0]
+        reason = f"a row of more than {LONGEST_ROW_BYTES // 1024**2} MiB" if kind == _TOO_LONG else str(kind).lower()
         raise PzConnectorError(
-            f"file '{str(path).rpartition('/')[2]}', line {line}: {str(kind).lower()}",
+            f"file '{str(path).rpartition('/')[2]}', line {line}: {reason}",
             is_transient=False,
             hint="correct the file, or set 'encoding' or 'delimiter' to what it uses",
         )

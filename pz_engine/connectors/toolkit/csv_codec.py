@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.csv_headers import header_names, match_column
-from pz_engine.base.csv_records import RaggedRow, csv_records, find_shape_problem
+from pz_engine.base.csv_records import LONGEST_ROW_BYTES, RaggedRow, csv_records, find_shape_problem
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.connectors.api import BatchOptions
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CsvPartition", "contract_schema"]
 
-_LARGEST_ROW_BYTES = 16 * 1024 * 1024
 _PADDED_CHUNK_ROWS = 8192
 
 
@@ -118,7 +117,7 @@ class CsvPartition:
             with open_bytes(path, self.options.compression) as stream:
                 reader = arrow_csv.open_csv(
                     stream,
-                    read_options=arrow_csv.ReadOptions(block_size=_LARGEST_ROW_BYTES, encoding=self.options.encoding),
+                    read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW_BYTES, encoding=self.options.encoding),
                     parse_options=arrow_csv.ParseOptions(
                         delimiter=self.options.delimiter, newlines_in_values=True, ignore_empty_lines=len(fields) > 1
                     ),
@@ -213,10 +212,12 @@ class CsvPartition:
                 is_transient=False,
                 hint="correct the file, or set 'ragged: pad' to fill up such rows",
             )
+        hint = "correct the file, or set 'encoding' or 'delimiter' to what it uses"
         if problem is not None:
             place = "" if problem.line is None else f", line {problem.line}"
-            return PzConnectorError(f"file '{name}'{place} {problem.reason}", is_transient=False)
-        return PzConnectorError(f"file '{name}' is not well-formed {self.options.format}", is_transient=False)
+            return PzConnectorError(f"file '{name}'{place} {problem.reason}", is_transient=False, hint=hint)
+        what = f"file '{name}' is not well-formed {self.options.format}"
+        return PzConnectorError(what, is_transient=False, hint=hint)
 
     def _shown(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name

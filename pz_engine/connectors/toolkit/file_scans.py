@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pz_engine.base.csv_headers import header_names, match_column
+from pz_engine.base.csv_records import LONGEST_ROW_BYTES
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.connectors.fragments import NativeScan
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
@@ -31,6 +32,9 @@ REJECTS_TABLE = "pz_csv_rejects"
 """Temporary table of the scanning cursor in which DuckDB collects rejected rows."""
 
 REJECT_SCANS_TABLE = "pz_csv_reject_scans"
+_BUFFER_BYTES = 2 * LONGEST_ROW_BYTES
+"""DuckDB's own default, about; left alone it would grow with the longest row, sixteen times as much."""
+
 _EVERY_FILE = 2**31 - 1
 _GLOB_CHARACTERS = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
 
@@ -257,6 +261,8 @@ def _read_csv(
         "quote='\"'",
         "escape='\"'",
         f"columns={_column_map(own)}",
+        f"max_line_size={LONGEST_ROW_BYTES}",
+        f"buffer_size={_BUFFER_BYTES}",
     ]
     if not is_strict:
         settings.append("strict_mode=false")
@@ -267,7 +273,9 @@ def _read_csv(
     if options.ragged == "pad":
         settings += ["null_padding=true", "parallel=false"]
     if options.ragged == "reject":
+        # Several readers of one file drop a row that is longer than a buffer without a record of it.
         settings += [
+            "parallel=false",
             "store_rejects=true",
             f"rejects_table='{REJECTS_TABLE}'",
             f"rejects_scan='{REJECT_SCANS_TABLE}'",
