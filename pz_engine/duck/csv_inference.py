@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 from pz_engine.duck.checked_casts import TextType, fits
 from pz_engine.duck.quoting import quote_identifier, quote_literal
@@ -29,7 +30,6 @@ _LOOKS = {
     "TIMESTAMP": re.compile(r"\s*.{4}[-/].*"),
     "TIMESTAMP WITH TIME ZONE": re.compile(r"\s*.{4}[-/].*"),
 }
-_FORMAT_LOOKS = re.compile(r"\s*[0-9]{1,2}[-/.].*")
 _COLUMNS_AT_A_TIME = 16
 _SAMPLE_TABLE = "pz_csv_sample"
 _TEXT = TextType("VARCHAR")
@@ -94,7 +94,23 @@ def _first_look(cursor: DuckCursor, sample: str, columns: Sequence[str]) -> dict
 
 def _could_be(candidate: TextType) -> re.Pattern[str]:
     """Return a pattern that every text of a type matches, and many others do too."""
-    return _FORMAT_LOOKS if candidate.format is not None else _LOOKS[candidate.type]
+    return _LOOKS[candidate.type] if candidate.format is None else _format_looks(candidate.format)
+
+
+@cache
+def _format_looks(date_format: str) -> re.Pattern[str]:
+    """Return a pattern of a day-first or month-first format; tells separators, months and kinds of clock apart.
+
+    >>> [bool(_format_looks(name).fullmatch("13/04/2026 10:00")) for name in ("%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M")]
+    [True, False]
+    """
+    date, _, clock = date_format.partition(" ")
+    parts = {"%d": "[0-9]{1,2}", "%m": "(0?[0-9]|1[0-2])", "%Y": "[0-9]{4}"}
+    pattern = re.escape(date[2]).join(parts[part] for part in date.split(date[2]))
+    if clock:
+        pattern += r" [^:]*" + ":[^:]*" * clock.count(":") + (r"\.[^:]*" if "." in clock else "")
+        pattern += r"[mM]\s*" if "%p" in clock else ""
+    return re.compile(pattern)
 
 
 @contextmanager

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pz_engine.duck.checked_casts import TextType, fits
-from pz_engine.duck.csv_inference import SAMPLE_ROWS, infer_types
+from pz_engine.duck.checked_casts import TextType, checked_cast, fits
+from pz_engine.duck.csv_inference import (
+    _DATE_FORMATS,
+    _TIMESTAMP_FORMATS,
+    SAMPLE_ROWS,
+    _format_looks,
+    infer_types,
+)
 from pz_engine.duck.quoting import quote_literal
 
 RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -64,6 +73,40 @@ def test_every_value_seen_fits_the_chosen_type(cursor, values, whole_file):
     target = _infer(cursor, values, whole_file=whole_file)
     misfits = cursor.scalar(f"select count(*) from staging.texts where c is not null and not ({fits('c', target)})")
     assert misfits == 0
+
+
+@RELAXED
+@given(
+    moment=st.datetimes(),
+    date=st.sampled_from([a + m + b + m + "%Y" for m in "/-." for a, b in (("%d", "%m"), ("%m", "%d"))]),
+    clock=st.sampled_from(("", " %H:%M:%S", " %H:%M", " %H:%M:%S.%f", " %I:%M:%S %p", " %I:%M %p")),
+    is_short=st.booleans(),
+)
+def test_first_look_rules_out_no_format_that_fits(cursor, moment, date, clock, is_short):
+    """Whatever `strptime` takes and the checked cast lets through is still asked about."""
+    text = moment.strftime((date + clock).replace("%Y", f"{moment.year:04}"))
+    if is_short:
+        text = re.sub(r"\b0([0-9])", r"\1", text).lower()
+    for candidate in (*_DATE_FORMATS, *_TIMESTAMP_FORMATS):
+        if cursor.scalar(f"select {fits('x', candidate)} from (select ? as x)", [text]):
+            assert _format_looks(candidate.format).fullmatch(text), candidate.format
+
+
+def test_wide_files_are_inferred_and_landed_in_little_time(cursor):
+    """Time grows with the number of columns, not with its square, whatever is in them."""
+    cells = ("13/04/2026 05:06:07", "1.25", "2.5e-3", "2026-03-04 05:06:07", "12", "text")
+
+    def seconds(width):
+        columns = ", ".join(f"'{cells[number % len(cells)]}' as c{number}" for number in range(width))
+        cursor.execute(f"create or replace table staging.texts as select {columns} from range(50)")
+        names = [f"c{number}" for number in range(width)]
+        started = time.process_time()
+        types = infer_types(cursor, "staging.texts", names, whole_file=False)
+        casts = ", ".join(checked_cast(name, types[name], name) for name in names)
+        cursor.execute(f"create or replace table staging.typed as select {casts} from staging.texts")
+        return time.process_time() - started
+
+    assert seconds(1200) < 8 * max(seconds(300), 0.2)
 
 
 @RELAXED
