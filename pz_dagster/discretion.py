@@ -67,7 +67,7 @@ class Discretion:
         """Return an engine message as it may be shown."""
         if self.is_full:
             return self.without_values(message)
-        summary = ErrorSummary.from_message(message)
+        summary = ErrorSummary.from_message(self.without_values(message))  # a summary may cut a value in two
         return self.relative(f"{summary.kind}: {summary.message}" if summary.kind else summary.message)
 
     def error(self, result: NodeResult) -> str:

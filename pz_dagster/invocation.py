@@ -198,6 +198,12 @@ class PzInvocation:
             log.info(f"{mapper.unselected} unselected ancestor(s) ran and are not reported as materialized")
         for key, reason in outcome.watermarks_held.items():
             log.info(f"the watermark of {key} was not advanced: {self._discretion.relative(reason)}")
+        if self._selection.held_loads:
+            loads = ", ".join(sorted(self._selection.held_loads))
+            log.warning(
+                f"this step leaves out a sink that {loads} feeds, so the watermark is held: the same rows are read "
+                "again next time, and outputs that append get them twice"
+            )
         if self._binding.project.fingerprint != self._snapshot.fingerprint:
             changed = f"; changed: {', '.join(sorted(mapper.changed))}" if mapper.changed else ""
             log.info(f"the project's files are newer than the loaded definitions{changed}")

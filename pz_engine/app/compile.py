@@ -11,8 +11,10 @@ from pz_engine.base.atomic_files import write_atomically
 from pz_engine.base.stable_json import pretty_json
 from pz_engine.compile.dag import CompiledProject, PipelineNode
 from pz_engine.compile.manifest import build_manifest, compiled_sql_text
+from pz_engine.config.project_file import read_project_name
 from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.errors.exceptions import PzValidationError
+from pz_engine.model.project import Project
 
 
 def compile_project(
@@ -23,6 +25,8 @@ def compile_project(
     keep_env_names: bool = False,
 ) -> CompiledProject:
     """Compile without side effects: no network, no data, no writes; problems are values on the result.
+
+    With problems the graph is empty, and the project holds its name alone, if that can be read.
 
     Args:
         project_dir: the project's directory.
@@ -41,7 +45,9 @@ def compile_project(
             return open_project(project_dir, vars=vars, env=env, env_names=mode)
         except PzValidationError as error:
             problems = error.errors
-    return CompiledProject(project_dir.absolute(), None, problems=problems)
+    name = read_project_name(project_dir)
+    named = Project(name, "") if name is not None else None
+    return CompiledProject(project_dir.absolute(), named, problems=problems)
 
 
 def write_compile_artifacts(compiled: CompiledProject, selected: frozenset[str]) -> Path:

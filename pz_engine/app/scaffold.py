@@ -52,7 +52,7 @@ CATALOGUE: Final = (
         "dagster",
         "the sample with Dagster definitions beside it",
         "runs offline",
-        ("pz run --all", "dagster dev"),
+        ("pz run --all", "pip install dagster-webserver", "dagster dev"),
     ),
 )
 """Every template, in the order they are listed."""

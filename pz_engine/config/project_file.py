@@ -174,3 +174,12 @@ def _parse_connector(node: Located, report: Reporter) -> ConnectorRequirement | 
         if not text:
             report.add("PZ0101", f"a connectors entry needs {key}", line=node.line, hint=f"add {key}: <text>")
     return ConnectorRequirement(package, as_text(version) or "", node.line) if package and as_text(version) else None
+
+
+def read_project_name(project_dir: Path) -> str | None:
+    """Return the project's name even when the rest of the file is wrong; None when it cannot be told."""
+    try:
+        found = read_project_table(project_dir).get("name")
+    except PzConfigError:
+        return None
+    return found.value if isinstance(found, Scalar) and isinstance(found.value, str) and found.value else None

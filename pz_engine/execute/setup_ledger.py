@@ -55,7 +55,7 @@ class SetupLedger:
             cursor.execute(sql)
         except DuckStatementError as error:
             raise PzConnectorError(
-                f"setup statement {statement_label(sql)} failed: {sanitize(error.raw)}",
+                f"{sanitize(error.raw)} (in setup: {statement_label(sql)})",
                 is_transient=error.is_transient,
                 code=None if error.is_transient else "PZ0311",
             ) from None

@@ -101,7 +101,9 @@ class _Planner:
             except PzConnectorError as error:
                 if error.code is not None:
                     self._refuse(node, error.code, error.message, error.hint)
-                return _read_plan(node, _NATIVE_SCAN, f"native scan: {name}, not readable now: {error.message}", shape)
+                return _read_plan(
+                    node, _NATIVE_SCAN, f"native scan: {name}, not readable now ({error.code or 'see the run'})", shape
+                )
         finally:
             source.close()
         if scan is None:
@@ -140,7 +142,7 @@ class _Planner:
                 copy = sink.native_copy(write_spec(node))
         except PzConnectorError as error:
             self._refuse(node, error.code or "PZ0353", error.message, error.hint)
-            return replace(universal, reason=f"arrow stream: {name}, native copy refused: {error.message}")
+            return replace(universal, reason=f"arrow stream: {name}, native copy refused ({error.code or 'PZ0353'})")
         finally:
             sink.close()
         if copy is not None and self._is_effective(node):

@@ -83,3 +83,12 @@ def test_problems_are_logged_once(broken: ProjectFactory, caplog: pytest.LogCapt
     lines = [record for record in caplog.records if record.levelname == "ERROR"]
     assert len(lines) == 1
     assert "pipelines/configs/orders_clean.yml:3" in lines[0].getMessage()
+
+
+def test_a_broken_project_keeps_its_own_name(shop: ProjectFactory) -> None:
+    """The placeholder is named after `project.yml`, not after the folder, so two broken projects can stand side by side."""
+    shop.write("project.yml", 'name: storefront\nversion: "1"\n')
+    shop.pipeline("orders_clean", "SELECT * FROM {{ ref('nothing') }}")
+    definitions = build_pz_definitions(PzProject(shop.directory))
+    keys = {key.to_user_string() for each in definitions.assets or [] for key in each.keys}  # type: ignore[union-attr]
+    assert keys == {"storefront/pz_errors"}

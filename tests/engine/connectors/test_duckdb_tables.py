@@ -70,7 +70,7 @@ def test_missing_folder_is_a_clear_error(tmp_path):
     sink = find_connector("duckdb").open_sink({"path": "no/w.duckdb", "base_dir": str(tmp_path)})
     with pytest.raises(PzConnectorError, match=r"the folder of database 'no/w\.duckdb' does not exist") as caught:
         sink.native_copy(WriteSpec("w", "t", Strategy.APPEND))
-    assert caught.value.hint.startswith("mkdir -p")
+    assert "folder" in caught.value.hint
 
 
 @pytest.mark.parametrize(("content", "ok"), [(None, True), (b"not a database", False)])

@@ -88,7 +88,7 @@ class DatabaseFile:
                 f"the folder of database '{self.name}' does not exist",
                 is_transient=False,
                 code="PZ0353",
-                hint=f"mkdir -p {self.path.parent}",
+                hint="create that folder, or correct 'path'",
             )
 
     def attach_step(self, connection: str) -> AttachStep:
