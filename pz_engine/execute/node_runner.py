@@ -166,16 +166,18 @@ class NodeRunner:
                 node, "PZ0501", _with_advice(error.summary), error.is_transient and is_remote, 0, delivery, timings
             )
         if isinstance(error, OSError):
-            problem = diagnose(error)
-            if problem.code == _UNEXPECTED:
-                name = self._context.shown_location(error.filename) if isinstance(error.filename, str) else None
-                message = f"{error.strerror or type(error).__name__}{f': {name}' if name else ''}"
-                return _Failure(node, "PZ0501", message, False, 0, delivery, timings)
-            return _Failure(
-                node, problem.code, f"{problem.message}\nnext step: {problem.hint}", False, 0, delivery, timings
-            )
+            return _Failure(node, *self._input_output(error), False, 0, delivery, timings)
         message = str(error) if isinstance(error, PzError) else sanitize(f"{type(error).__name__}: {error}")
         return _Failure(node, "PZ0501", message, False, 0, delivery, timings)
+
+    def _input_output(self, error: OSError) -> tuple[str, str]:
+        """Return code and message of a failure of the operating system; its path is shown from the project."""
+        problem = diagnose(error)
+        shown = self._context.shown_location(error.filename) if isinstance(error.filename, str) else None
+        if problem.code == _UNEXPECTED:
+            return "PZ0501", f"{error.strerror or type(error).__name__}{f': {shown}' if shown else ''}"
+        message = problem.message.replace(f"'{error.filename}'", shown) if shown else problem.message
+        return problem.code, f"{message}\nnext step: {problem.hint}"
 
     def _duration(self, started: float) -> int:
         return int((self._context.clock.monotonic() - started) * 1000)
