@@ -11,7 +11,13 @@ from typing import Any, Literal
 from pz_engine.app.host import overlay_environment
 from pz_engine.compile.builder import RunIdentity, compile_files
 from pz_engine.compile.dag import CompiledProject
+from pz_engine.compile.template.lint import lint_templates
 from pz_engine.config.loader import load_project
+from pz_engine.config.pipeline_files import load_pipeline_files
+from pz_engine.config.project_file import PROJECT_FILE
+from pz_engine.errors.collector import ProblemCollector
+from pz_engine.errors.diagnostics import Diagnostic, ordered
+from pz_engine.errors.exceptions import PzValidationError
 
 
 def open_project(
@@ -33,13 +39,27 @@ def open_project(
         identity: run id and start for templates; verbs that do not run leave it out and get an invented one.
 
     Raises:
-        PzValidationError: every problem of the first phase that found any.
+        PzValidationError: every problem of the first phase that found any; beside the problems of files also those
+            that pipelines have on their own.
     """
     environment = overlay_environment(env or {})
     rendered = environment if env_names == "resolve" else _UnsetAsNames(environment)
     configured = _UnsetAsNames({}) if env_names == "keep" else rendered
-    files = load_project(project_dir.absolute(), env=configured, vars_overrides=vars or None)
+    try:
+        files = load_project(project_dir.absolute(), env=configured, vars_overrides=vars or None)
+    except PzValidationError as error:
+        raise PzValidationError(ordered([*error.errors, *_template_problems(project_dir)])) from None
     return compile_files(files, env=rendered, identity=identity or _invented_identity())
+
+
+def _template_problems(project_dir: Path) -> list[Diagnostic]:
+    """Return what is wrong with the pipelines on their own, to stand beside the problems of the other files."""
+    if not (project_dir / PROJECT_FILE).is_file():
+        return []
+    problems = ProblemCollector()
+    stems = {path.stem for path in (project_dir / "pipelines").rglob("*.sql")}
+    lint_templates(load_pipeline_files(project_dir, ProblemCollector()), stems, problems)
+    return problems.errors
 
 
 def _invented_identity() -> RunIdentity:

@@ -66,7 +66,7 @@ class SuiteParts:
     """Fixtures and steps; has no tests."""
 
     @pytest.fixture
-    def harness(self, tmp_path: Path) -> ConnectorHarness:
+    def harness(self, tmp_path: Path) -> ConnectorHarness:  # noqa: ARG002 - overriders take it
         """Describe the connector under test; override it."""
         pytest.fail("a subclass of the suite overrides the fixture `harness`")
 
