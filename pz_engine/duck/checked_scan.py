@@ -137,6 +137,11 @@ def resolve_scan(
     """
     if scan.nothing_to_read is not None:
         raise scan.nothing_to_read
+    if scan.rejects_ragged and scan.open_text is not None:
+        # DuckDB sets aside whatever it cannot take, so everything but a row's length is looked at first.
+        problem = find_shape_problem(scan.files, scan.open_text, scan.delimiter, allow_ragged=True)
+        if problem is not None:
+            raise _shape_error(problem, scan)
     try:
         if scan.text_format is not None and scan.with_columns is not None:
             return _resolve_text(cursor, scan, contract, whole_file=whole_file, is_relaxed=is_relaxed)

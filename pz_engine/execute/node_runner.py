@@ -161,6 +161,9 @@ class NodeRunner:
         if isinstance(error, PzExecutionError):
             return _Failure(node, error.code, error.message, False, 0, delivery, timings)
         if isinstance(error, DuckStatementError):
+            if "no space left on device" in error.raw.lower():
+                message = "there is no space left where the rows were to go\nnext step: free space there and run again"
+                return _Failure(node, "PZ0532", message, False, 0, delivery, timings)
             is_remote = isinstance(node, (SourceLoadNode, SinkWriteNode))
             return _Failure(
                 node, "PZ0501", _with_advice(error.summary), error.is_transient and is_remote, 0, delivery, timings

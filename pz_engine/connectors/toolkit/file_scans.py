@@ -15,6 +15,7 @@ from pz_engine.base.csv_records import LONGEST_ROW_BYTES
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.connectors.fragments import NativeScan
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
+from pz_engine.connectors.toolkit.parquet_files import folder_column_clash, parquet_check
 from pz_engine.connectors.toolkit.text_files import (
     is_any_compressed,
     padded_names,
@@ -98,7 +99,9 @@ def build_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, 
         scan = _json_scan(found, options, contract)
     else:
         scan = NativeScan(
-            fragment=f"read_parquet({_file_list(found.files)}{_union(found)}{_hive(found)})", mechanism="read_parquet"
+            fragment=f"read_parquet({_file_list(found.files)}{_union(found)}{_hive(found)})",
+            mechanism="read_parquet",
+            verify=parquet_check(found.files, found.partition_columns, contract, lambda path: shown(found, path)),
         )
     if options.format != "parquet" and is_any_compressed(found.files, options.compression):
         check = whole_files_check(found.files, options.compression, lambda path: shown(found, path))
@@ -146,6 +149,8 @@ class _HeaderGroup:
 
     names: tuple[str, ...]
     files: tuple[Path, ...]
+    is_read: bool = True
+    """False when the names are the contract's, because no file has a header."""
 
 
 def _delimited_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, str] | None) -> NativeScan:
@@ -159,7 +164,11 @@ def _delimited_scan(found: FileSet, options: FileReadOptions, contract: Mapping[
     if not groups:
         if not (contract and options.allows_no_files):
             return _contentless_scan(found, options, "read_csv")
-        groups = [_HeaderGroup(tuple(contract), found.files)]
+        groups = [_HeaderGroup(tuple(contract), found.files, is_read=False)]
+    for group in groups:
+        for column in found.partition_columns:
+            if group.is_read and match_column(group.names, column) is not None:
+                return _unreadable_scan("read_csv", folder_column_clash(shown(found, group.files[0]), column))
     header = _common_names(found, groups, contract)
 
     def reader(columns: Mapping[str, str], *, is_strict: bool) -> str:
