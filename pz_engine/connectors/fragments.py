@@ -66,9 +66,6 @@ class NativeScan:
     """False: the engine wraps the fragment in the bounds."""
 
     schema_inferred: bool = False
-    sniff_fragment: str | None = None
-    """A `sniff_csv(…)` call for a single inferred csv file; None when the engine infers the types itself."""
-
     with_columns: Callable[[Mapping[str, str]], str] | None = None
     """Csv and tsv: the same scan with the given columns (name to DuckDB type, whole header in file order) and nothing
     inferred. The engine passes VARCHAR for a column it casts and checks itself."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.clock import Clock
-from pz_engine.compile.dag import CompiledProject, Node
+from pz_engine.compile.dag import CompiledProject
 from pz_engine.duck.session import DuckCursor, DuckSession
 from pz_engine.events.publisher import Publisher
 from pz_engine.execute.outcome import WarningSlot
@@ -68,7 +68,6 @@ class Attempt:
     """One try of one node or group."""
 
     context: RunContext
-    node: Node
     ordinal: int
     """Counts from 1."""
 

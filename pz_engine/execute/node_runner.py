@@ -113,7 +113,7 @@ class NodeRunner:
             timer.start()
         try:
             with context.session.cursor(token) as cursor:
-                attempt = Attempt(context, unit.root, ordinal, token, cursor, warnings)
+                attempt = Attempt(context, ordinal, token, cursor, warnings)
                 if len(unit.members) > 1:
                     return run_group(attempt, unit.members, unit.root)
                 return {unit.root.id: _execute(attempt, unit.root)}
@@ -152,7 +152,7 @@ class NodeRunner:
         if isinstance(error, WriteFailure):
             delivery, timings, error = error.delivery, error.timings, error.cause
         if isinstance(error, NodeFailure):
-            return _Failure(node, error.code, error.message, False, error.rows, error.delivery or delivery, timings)
+            return _Failure(node, error.code, error.message, False, error.rows, delivery, timings)
         if isinstance(error, PzConnectorError):
             message = f"{error.message}\nnext step: {error.hint}" if error.hint else error.message
             return _Failure(

@@ -57,20 +57,10 @@ class Execution:
 class NodeFailure(Exception):  # noqa: N818 - a node's verdict, named after it
     """A node failed with a specific code; final, never retried."""
 
-    def __init__(
-        self,
-        code: str,
-        message: str,
-        *,
-        rows: int = 0,
-        delivery: DeliveryReport | None = None,
-        timings: ChannelTimings | None = None,
-    ) -> None:
+    def __init__(self, code: str, message: str, *, rows: int = 0) -> None:
         self.code = code
         self.message = message
         self.rows = rows
-        self.delivery = delivery
-        self.timings = timings
         super().__init__(message)
 
 

@@ -12,8 +12,6 @@ from pz_engine.connectors.registry import find_connector
 from pz_engine.errors.exceptions import PzExecutionError
 from pz_engine.model.policies import SyncMode
 
-NO_HINTS = ReadHints()
-
 
 def connector_of(compiled: CompiledProject, connection: str) -> Connector:
     """Return the connector of a connection.

@@ -44,7 +44,6 @@ class ExecutionPlan:
 
     nodes: tuple[NodePlan, ...]
     memory_budget: MemoryBudget
-    notes: tuple[str, ...] = ()
     fused_into: Mapping[str, str] = field(default_factory=dict)
     """Fused relation to the id of its one consumer, views looked through."""
 

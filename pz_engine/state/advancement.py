@@ -123,6 +123,6 @@ def _describe(error: Exception) -> str:
 def _not_advanced(failures: Sequence[_Failure]) -> str:
     listed = "; ".join(f"{failure.key}: {failure.reason}" for failure in failures)
     return (
-        f"PZ0527 the data was delivered but state was not stored ({listed}); the next run reads again from the "
-        "previous value, which duplicates rows in append outputs"
+        f"PZ0527 the data was delivered but state was not stored ({listed}); the next run reads on from the value that "
+        "is stored, so outputs that append may hold rows twice"
     )

@@ -42,7 +42,7 @@ def run_group(attempt: Attempt, members: Sequence[Node], root: Node) -> dict[str
     """Run one attempt of a whole group.
 
     Args:
-        attempt: the attempt; its node is the root.
+        attempt: the attempt.
         members: every node of the group in topological order, the root last.
         root: the sink or staged pipeline whose statement this is.
 
