@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import duckdb
+from large_project import write_project
 from measure import interleave
 
 HERE = Path(__file__).parent
@@ -127,6 +128,38 @@ def bench_definitions(rounds: int) -> None:
     )
 
 
+def bench_large_project(rounds: int) -> None:
+    """`validate` and `ls` of 1,000 pipelines, their growth from 250, and Dagster's definitions from a snapshot."""
+    small, large = DATA / "large_250", DATA / "large_1000"
+    write_project(small, 250)
+    write_project(large, 1000)
+    for verb in ("validate", "ls"):
+        command = [sys.executable, "-m", "pz_engine", verb, "--project"]
+        of_small, of_large = interleave(rounds, ([*command, str(small)], None), ([*command, str(large)], None))
+        print(
+            f"pz {verb}, 1,000 pipelines and 2,000 checks: {of_large.spread()}, peak {of_large.peak_bytes / 2**20:.0f} MiB; "
+            f"250 pipelines: {of_small.spread()}, so 4 times the pipelines take {of_large.wall / of_small.wall:.2f} times as long"
+        )
+    definitions = DATA / "large_definitions.py"
+    definitions.write_text(
+        f"import pz_dagster\n\ndefs = pz_dagster.build_pz_definitions(pz_dagster.PzProject({str(large)!r}))\n"
+    )
+    prepare = f"import pz_dagster; pz_dagster.PzProject({str(large)!r}).prepare()"
+    subprocess.run([sys.executable, "-c", prepare], check=True)
+    empty = DATA / "empty_definitions.py"
+    empty.write_text("import dagster as dg\n\ndefs = dg.Definitions()\n")
+    load = "import runpy; runpy.run_path({!r})['defs'].get_repository_def()"
+    ours, bare = interleave(
+        rounds,
+        ([sys.executable, "-c", load.format(str(definitions))], None),
+        ([sys.executable, "-c", load.format(str(empty))], None),
+    )
+    print(
+        f"Dagster definitions of 1,000 pipelines from a snapshot: {ours.spread()}, empty file {bare.spread()}, "
+        f"difference {ours.wall - bare.wall:.2f} s"
+    )
+
+
 def main() -> None:
     """Run every case."""
     parser = argparse.ArgumentParser()
@@ -141,6 +174,7 @@ def main() -> None:
     bench_start(rounds)
     bench_csv(rounds, project)
     bench_definitions(rounds)
+    bench_large_project(rounds)
 
 
 if __name__ == "__main__":
