@@ -20,6 +20,7 @@ from pz_dagster.settings import PzTranslatorSettings
 from pz_dagster.snapshot import Snapshot
 from pz_engine import (
     AmbiguousDateInferenceDetected,
+    BreakerStateChanged,
     CheckNode,
     ConnectorLog,
     LossyIntegerInferenceDetected,
@@ -35,6 +36,7 @@ from pz_engine import (
     RunCompleted,
     RunEvent,
     RunStarted,
+    SourceDriftDetected,
     event_lines,
 )
 
@@ -132,6 +134,18 @@ class EventMapper:
         found = {"columns": ", ".join(event.columns), "format": event.format}
         yield from self._observe(event.node_id, event, found)
 
+    def _source_drift(self, event: SourceDriftDetected) -> Results:
+        changes = [
+            {"change": change.kind, "column": change.column, "from": change.old_type or "", "to": change.new_type or ""}
+            for change in event.changes
+        ]
+        table = dg.MetadataValue.table([dg.TableRecord(change) for change in changes])
+        yield from self._observe(event.node_id, event, {"policy": event.policy, "changes": table})
+
+    def _breaker_state_changed(self, event: BreakerStateChanged) -> Results:
+        self._say("warning" if event.new_state == "open" else "info", event)
+        yield from ()
+
     def _run_completed(self, event: RunCompleted) -> Results:
         counts = f"{event.succeeded} succeeded, {event.failed} failed, {event.skipped} skipped"
         self.budget.write(
@@ -212,6 +226,8 @@ HANDLERS: Mapping[type[RunEvent], Callable[[EventMapper, Any], Results]] = {
     MergeKeyDuplicatesDetected: EventMapper._merge_key_duplicates,
     LossyIntegerInferenceDetected: EventMapper._lossy_integers,
     AmbiguousDateInferenceDetected: EventMapper._ambiguous_dates,
+    SourceDriftDetected: EventMapper._source_drift,
+    BreakerStateChanged: EventMapper._breaker_state_changed,
     RunCompleted: EventMapper._run_completed,
     RetentionSwept: EventMapper._retention_swept,
     ConnectorLog: EventMapper._connector_log,

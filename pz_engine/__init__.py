@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pz_engine.events.run_journal import journal_record
     from pz_engine.events.types import (
         AmbiguousDateInferenceDetected,
+        BreakerStateChanged,
         ConnectorLog,
         LossyIntegerInferenceDetected,
         MergeKeyDuplicatesDetected,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         RunCompleted,
         RunEvent,
         RunStarted,
+        SourceDriftDetected,
     )
     from pz_engine.model.checks import Check, CheckType
     from pz_engine.model.connection import Connection
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AmbiguousDateInferenceDetected",
+    "BreakerStateChanged",
     "CancelToken",
     "Check",
     "CheckNode",
@@ -99,6 +102,7 @@ __all__ = [
     "SchemaPolicy",
     "Selection",
     "SinkWriteNode",
+    "SourceDriftDetected",
     "SourceLoadNode",
     "Strategy",
     "SyncMode",
@@ -139,6 +143,7 @@ _HOMES = {
     "events.run_journal": ("journal_record",),
     "events.types": (
         "AmbiguousDateInferenceDetected",
+        "BreakerStateChanged",
         "ConnectorLog",
         "LossyIntegerInferenceDetected",
         "MergeKeyDuplicatesDetected",
@@ -150,6 +155,7 @@ _HOMES = {
         "RunCompleted",
         "RunEvent",
         "RunStarted",
+        "SourceDriftDetected",
     ),
     "model.checks": ("Check", "CheckType"),
     "model.connection": ("Connection",),

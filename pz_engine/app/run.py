@@ -6,7 +6,7 @@ advanced, so a process killed in between leaves `running`, which is honest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -29,22 +29,22 @@ from pz_engine.events.publisher import Publisher
 from pz_engine.events.run_journal import RunJournal
 from pz_engine.events.types import NodeReference, RetentionSwept, RunCompleted, RunEvent, RunStarted
 from pz_engine.execute.context import RunContext
+from pz_engine.execute.instances import Instances
 from pz_engine.execute.node_runner import NodeRunner
 from pz_engine.execute.orchestrator import DispatchOutcome, Orchestrator
 from pz_engine.execute.run_dir import RunDirectory
 from pz_engine.execute.setup_ledger import SetupLedger
 from pz_engine.execute.units import build_units
-from pz_engine.model.policies import DriftPolicy
 from pz_engine.model.project import EngineSettings, Project
-from pz_engine.model.run import NodeResult, NodeStatus, RunStatus
+from pz_engine.model.run import NodeResult, NodeStatus, ReadShape, RunStatus
 from pz_engine.plan.planner import plan_project
 from pz_engine.plan.strategies import ExecutionPlan
-from pz_engine.state.advancement import advance_watermarks
+from pz_engine.state.advancement import advance_state
 from pz_engine.state.factory import open_state_stores
 from pz_engine.state.retention import sweep
 from pz_engine.state.run_history import mint_run_id
 from pz_engine.state.run_results import RunResultsFile
-from pz_engine.state.store import StateStores, WatermarkEntry
+from pz_engine.state.store import StateStores, SyncTokenEntry, WatermarkEntry
 
 _DRAIN_SECONDS = 5.0
 _EXIT_CODES = {RunStatus.SUCCESS: 0, RunStatus.COMPLETED_WITH_FAILURES: 1, RunStatus.FATAL: 3}
@@ -94,8 +94,6 @@ def run_project(request: RunRequest) -> RunOutcome:
             for warning in prepared.warnings:
                 request.warning_sink(warning)
         notes = _Notes(request)
-        for text in _unsupported(prepared.project):
-            notes(text)
         if request.mode == "run" and not prepared.effective:
             notes("the selection is empty, so there is nothing to run")
         if request.mode == "test" and not prepared.effective:
@@ -119,14 +117,6 @@ def _prepare(request: RunRequest, identity: RunIdentity) -> _Prepared:
     return _Prepared(compiled, project, plan, effective, warnings, notes)
 
 
-def _unsupported(project: Project) -> Iterator[str]:
-    """Name what the project declares and this version does not act on, so that nobody relies on it."""
-    if project.on_source_drift is not DriftPolicy.IGNORE:
-        yield "on_source_drift is declared, but this version does not compare schemas between runs"
-    if project.engine.breaker is not None:
-        yield "engine.breaker is declared, but this version has no circuit breaker; retries apply"
-
-
 def _engine(engine: EngineSettings, request: RunRequest) -> EngineSettings:
     overrides = request.overrides
     duckdb = replace(
@@ -135,6 +125,14 @@ def _engine(engine: EngineSettings, request: RunRequest) -> EngineSettings:
         threads=overrides.duckdb_threads or engine.duckdb.threads,
     )
     return replace(engine, threads=overrides.threads or engine.threads, duckdb=duckdb)
+
+
+@dataclass(frozen=True)
+class _Observed:
+    """State as the run saw it before dispatch, by key."""
+
+    watermarks: dict[str, WatermarkEntry] = field(default_factory=dict)
+    tokens: dict[str, SyncTokenEntry] = field(default_factory=dict)
 
 
 class _Run:
@@ -160,23 +158,22 @@ class _Run:
             observed = self._observe(stores)
             with self._open_staging() as session:
                 fault_point("after_staging_opened")
-                outcome = self._dispatch(session, observed)
+                outcome = self._dispatch(session, stores, observed)
             return self._finish(stores, outcome, observed)
         finally:
             self._directory.release()
 
-    def _observe(self, stores: StateStores) -> dict[str, WatermarkEntry]:
-        """Read the entry of every incremental entity of the run, so that its version is known when it is stored."""
-        found: dict[str, WatermarkEntry] = {}
+    def _observe(self, stores: StateStores) -> _Observed:
+        """Read the entry of every entity of the run that resumes, so that its version is known when it is stored."""
+        found = _Observed()
         for node in self._prepared.compiled.nodes:
-            if (
-                isinstance(node, SourceLoadNode)
-                and node.incremental is not None
-                and node.id in self._prepared.effective
-            ):
-                entry = stores.watermarks.get(node.key)
-                if entry is not None:
-                    found[node.key] = entry
+            if not isinstance(node, SourceLoadNode) or node.id not in self._prepared.effective:
+                continue
+            if node.incremental is not None and (entry := stores.watermarks.get(node.key)) is not None:
+                found.watermarks[node.key] = entry
+            shape = self._prepared.plan.by_id[node.id].read_shape
+            if shape in (ReadShape.FEED, ReadShape.CDC) and (token := stores.sync_tokens.get(node.key)) is not None:
+                found.tokens[node.key] = token
         return found
 
     def _open_staging(self) -> DuckSession:
@@ -199,7 +196,7 @@ class _Run:
         except DuckStatementError as error:
             raise PzInternalError(f"the staging database cannot be opened: {error.summary}") from None
 
-    def _dispatch(self, session: DuckSession, observed: dict[str, WatermarkEntry]) -> _Dispatched:
+    def _dispatch(self, session: DuckSession, stores: StateStores, observed: _Observed) -> _Dispatched:
         request, prepared = self._request, self._prepared
         self._journal_path = self._project_dir / ".pz" / "journal" / f"{self._run_id}.jsonl"
         journal = RunJournal(self._journal_path.parent, self._run_id, on_warning=self._note)
@@ -221,8 +218,12 @@ class _Run:
             note=self._note,
             clock=request.clock,
             setup=SetupLedger(allow_extension_download=prepared.project.engine.duckdb.allow_extension_download),
+            instances=Instances(prepared.compiled, request.clock, publisher),
+            schemas=stores.schemas,
+            jitter=request.random.random,
             full_refresh=request.full_refresh,
-            stored_watermarks=observed,
+            stored_watermarks=observed.watermarks,
+            stored_tokens=observed.tokens,
             written_connections=frozenset(
                 node.connection for node_id in prepared.effective if isinstance(node := by_id[node_id], SinkWriteNode)
             ),
@@ -249,7 +250,7 @@ class _Run:
         )
         outcome = Orchestrator(
             context,
-            NodeRunner(context, request.random),
+            NodeRunner(context),
             units,
             cancel=request.cancel,
             fail_fast=request.fail_fast,
@@ -265,7 +266,7 @@ class _Run:
         )
         return _Dispatched(outcome, results_file, bus, publisher, journal)
 
-    def _finish(self, stores: StateStores, dispatched: _Dispatched, observed: dict[str, WatermarkEntry]) -> RunOutcome:
+    def _finish(self, stores: StateStores, dispatched: _Dispatched, observed: _Observed) -> RunOutcome:
         outcome, results_file = dispatched.outcome, dispatched.results_file
         results_file.write(RunStatus.RUNNING, outcome.results)
         self._sweep(dispatched.publisher)
@@ -273,14 +274,14 @@ class _Run:
             self._note("an event consumer did not drain within 5 seconds; its remaining events were dropped")
         dispatched.journal.close()
         fault_point("before_state_write")
-        held = advance_watermarks(
+        held = advance_state(
             self._prepared.compiled.graph,
             outcome.results,
-            stores.watermarks,
+            stores,
             run_id=self._run_id,
             full_refresh=self._request.full_refresh,
             note=self._note,
-            observed=observed,
+            observed=observed.watermarks,
         )
         fault_point("before_terminal_results")
         results_file.write(outcome.status, outcome.results, finished_at=self._request.clock.now())

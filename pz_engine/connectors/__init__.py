@@ -11,6 +11,7 @@ from pz_engine.connectors.api import (
     Connector,
     ConnectorInfo,
     Finding,
+    GatedOperations,
     NaturalReadShape,
     NoticeEmitter,
     Partition,
@@ -21,6 +22,7 @@ from pz_engine.connectors.api import (
     SinkConnector,
     Source,
     SourceConnector,
+    SyncStatePartition,
     WriteAttempt,
     WriteSession,
     WriteSpec,
@@ -38,6 +40,7 @@ from pz_engine.connectors.fragments import (
     SetupStep,
 )
 from pz_engine.errors.exceptions import PzConnectorError
+from pz_engine.resilience.operation_gate import OperationGate
 
 __all__ = [
     "PROTOCOL_MAJOR",
@@ -54,10 +57,12 @@ __all__ = [
     "ExtensionStep",
     "FileMove",
     "Finding",
+    "GatedOperations",
     "NativeCopy",
     "NativeScan",
     "NaturalReadShape",
     "NoticeEmitter",
+    "OperationGate",
     "Partition",
     "ProbeResult",
     "PzConnectorError",
@@ -70,6 +75,7 @@ __all__ = [
     "SinkConnector",
     "Source",
     "SourceConnector",
+    "SyncStatePartition",
     "WriteAttempt",
     "WriteSession",
     "WriteSpec",

@@ -15,6 +15,7 @@ from pz_engine.base.cancellation import CancelToken
 from pz_engine.connectors.capabilities import Capability
 from pz_engine.connectors.fragments import NativeCopy, NativeScan
 from pz_engine.model.policies import OnDelete, SchemaPolicy, Strategy
+from pz_engine.resilience.operation_gate import OperationGate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -261,3 +262,19 @@ class NoticeEmitter(Protocol):
 
     def use_notices(self, callback: Callable[[str, str], None]) -> None:
         """Take a callback `(level, text)`; called once, right after open."""
+
+
+@runtime_checkable
+class GatedOperations(Protocol):
+    """A source or sink that runs every remote operation through a gate."""
+
+    def use_gate(self, gate: OperationGate) -> None:
+        """Take the gate of one attempt; called once, right after open and before anything else."""
+
+
+@runtime_checkable
+class SyncStatePartition(Protocol):
+    """A partition that can be continued by a later run."""
+
+    def sync_state_candidate(self) -> str | None:
+        """Return an opaque token for the next run; asked once, after reading ended cleanly."""

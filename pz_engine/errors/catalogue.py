@@ -86,7 +86,7 @@ PZ0327 | LockedPackageChanged | error | - | reserved | - | -
 PZ0328 | RestoreFeedUnreachable | error | - | reserved | - | -
 PZ0329 | RestoreDiskFailure | error | restore | reserved | The lock file cannot be read or written. | Check disk space and permissions.
 PZ0330 | ConnectionCheckFailed | error | validate --connect | reserved | A connection or schema could not be reached. | Check settings and network.
-PZ0331 | SchemaDrift | error | validate --connect, run | reserved | A source's columns differ from what was declared or accepted. | Correct the contract, or accept the change.
+PZ0331 | SchemaDrift | error | validate --connect, run | live | A source's columns differ from what was declared or accepted. | Correct the contract, or accept the change.
 PZ0332 | RetiredReadSurface | error | load, render | live | A read uses the retired `incremental` block. | Use `sync`.
 PZ0333 | RetiredWriteSurface | error | load, render | live | A write uses a retired option name. | Use the new name.
 PZ0334 | SyncModeInvalid | error | load, render | live | A `sync` block or an enumerated write option is malformed. | Correct the value.
@@ -116,7 +116,7 @@ PZ0359 | UnsignedExtensionRefused | plan reason | plan | reserved | An unsigned 
 PZ0360 | ExternalConnectorNotOutOfProcess | error | - | reserved | - | -
 PZ0361 | FileFormatUnsupported | error | validate, plan, run | live | A file format is not supported here. | Pick a listed format.
 PZ0362 | FileFormatOptionInvalid | error | validate, plan, run | live | An option does not belong to the format, or its value is wrong. | Remove or correct it.
-PZ0363 | SyncStateNativeOnly | error | plan | reserved | A token-resumed read is asked of a connector that only reads natively. | Use a cursor or a full read.
+PZ0363 | SyncStateNativeOnly | error | plan | live | A token-resumed read is asked of a connector that only reads natively. | Use a cursor or a full read.
 PZ0364 | ConnectorConfigWarning | warning | validate | live | A connector has advice about its configuration. | See the message.
 PZ0365 | PathLeavesRoot | error | validate | live | A relative path leaves its root. | Correct the path.
 PZ0401 | SqlDryCompile | error | validate | live | A pipeline's SQL does not bind against empty tables. | Correct the SQL or the contract.
@@ -126,7 +126,7 @@ PZ0502 | NoPriorRun | error | retry | reserved | There is no earlier run to retr
 PZ0503 | PriorRunIncomplete | error | retry | reserved | The earlier run never finished. | Run again.
 PZ0504 | PriorRunFatal | error | retry | reserved | The earlier run ended fatally. | Run again.
 PZ0505 | UnsupportedCursorType | error | run | live | A cursor's landed or stored type is unusable or differs. | Align the types, or use `--full-refresh`.
-PZ0506 | BreakerOpen | error | run | reserved | A connection's circuit breaker is open. | Try again later.
+PZ0506 | BreakerOpen | error | run | live | A connection's circuit breaker is open. | Try again later.
 PZ0507 | CdcTargetInvalid | error | cdc drop | reserved | Not exactly one target was given. | Pass one.
 PZ0508 | CdcTargetNotFound | error | cdc drop | reserved | The target does not capture changes. | Correct the name.
 PZ0510 | CheckFailed | error | run, test | live | A check found violations. | Look at the data.
@@ -145,7 +145,7 @@ PZ0522 | MergeKeyDuplicates | warning | run | live | The input of a merge repeat
 PZ0523 | LossyIntegerInference | warning | run | live | Inferred floating-point columns hold large whole numbers. | Declare the column's type.
 PZ0524 | AmbiguousDateInference | warning | run | live | It cannot be told whether day or month comes first. | Use ISO dates, or declare `varchar`.
 PZ0525 | NodeTimedOut | error | run | live | An attempt took longer than `engine.node_timeout`. | Raise the limit.
-PZ0526 | NodeUnresponsive | error | run | reserved | A cancelled node did not stop. | Look into the connector.
+PZ0526 | NodeUnresponsive | error | run | live | A cancelled node did not stop. | Look into the connector.
 PZ0527 | StateNotAdvanced | warning | run | live | Rows were delivered but the new position was not stored. | Expect the rows to be read again.
 PZ0528 | StateSchemaMigrationLockTimedOut | error | state | reserved | Another process is migrating the store. | Try again.
 PZ0529 | StateQueryFailed | error | state | reserved | A SQL store refused a statement. | See its number in the message.

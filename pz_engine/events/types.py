@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from pz_engine.base.clock import format_instant
-from pz_engine.model.run import NodeKind, NodeResult, NodeStatus, RunStatus
+from pz_engine.model.run import ColumnType, NodeKind, NodeResult, NodeStatus, RunStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +94,30 @@ class RetentionSwept(RunEvent):
     def payload(self) -> dict[str, Any]:
         """Return the event's own fields."""
         return {"runsSwept": self.runs_swept, "bytesFreed": self.bytes_freed, "failures": self.failures}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerStateChanged(RunEvent):
+    """A connection's circuit breaker moved."""
+
+    name: ClassVar[str] = "breaker_state_changed"
+    instance: str
+    """`conn:<connection>`."""
+
+    old_state: str
+    new_state: str
+    trigger: str
+    cool_down_ms: int
+
+    def payload(self) -> dict[str, Any]:
+        """Return the event's own fields."""
+        return {
+            "instance": self.instance,
+            "oldState": self.old_state,
+            "newState": self.new_state,
+            "trigger": self.trigger,
+            "coolDownMs": self.cool_down_ms,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +256,49 @@ class AmbiguousDateInferenceDetected(RunEvent):
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """One difference between a source's accepted and its present schema."""
+
+    kind: str
+    """`added`, `removed` or `retyped`."""
+
+    column: str
+    old_type: str | None
+    new_type: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceDriftDetected(RunEvent):
+    """A source's columns differ from their accepted baseline."""
+
+    name: ClassVar[str] = "source_drift_detected"
+    node_id: str
+    connection: str
+    entity: str
+    policy: str
+    changes: tuple[ColumnChange, ...]
+    observed: tuple[ColumnType, ...]
+    """The whole present schema."""
+
+    hints_hash: str
+
+    def payload(self) -> dict[str, Any]:
+        """Return the event's own fields."""
+        return {
+            "nodeId": self.node_id,
+            "connection": self.connection,
+            "entity": self.entity,
+            "policy": self.policy,
+            "changes": [
+                {"kind": change.kind, "column": change.column, "from": change.old_type, "to": change.new_type}
+                for change in self.changes
+            ],
+            "observed": [{"name": column.name, "type": column.type} for column in self.observed],
+            "hintsHash": self.hints_hash,
+        }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorLog(RunEvent):
     """A connector's notice about its connection."""
@@ -286,6 +353,12 @@ class NodeCompleted(RunEvent):
         fields: dict[str, Any] = {}
         if result.provenance is not None:
             fields["provenance"] = result.provenance
+        if result.ops is not None:
+            fields["ops"] = {
+                "executed": result.ops.executed,
+                "retried": result.ops.retried,
+                "throttleWaitMs": result.ops.throttle_wait_ms,
+            }
         if result.delivery is not None:
             fields["delivery"] = {
                 "abortSemantics": result.delivery.abort_semantics,
@@ -303,12 +376,14 @@ EVENT_TYPES: tuple[type[RunEvent], ...] = (
     RunStarted,
     RunCompleted,
     RetentionSwept,
+    BreakerStateChanged,
     NodeStarted,
     NodeProgress,
     RetryScheduled,
     MergeKeyDuplicatesDetected,
     LossyIntegerInferenceDetected,
     AmbiguousDateInferenceDetected,
+    SourceDriftDetected,
     ConnectorLog,
     NodeCompleted,
 )

@@ -14,11 +14,12 @@ from pz_engine.base.clock import Clock
 from pz_engine.compile.dag import CompiledProject
 from pz_engine.duck.session import DuckCursor, DuckSession
 from pz_engine.events.publisher import Publisher
+from pz_engine.execute.instances import Instances
 from pz_engine.execute.outcome import WarningSlot
 from pz_engine.execute.setup_ledger import SetupLedger
 from pz_engine.model.project import EngineSettings
 from pz_engine.plan.strategies import ExecutionPlan
-from pz_engine.state.store import WatermarkEntry
+from pz_engine.state.store import KeyedStore, SchemaBaseline, SyncTokenEntry, WatermarkEntry
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,22 @@ class RunContext:
     note: Callable[[str], None]
     clock: Clock
     setup: SetupLedger
+    instances: Instances
+    schemas: KeyedStore[SchemaBaseline]
+    """Accepted columns of entities without a contract."""
+
+    jitter: Callable[[], float]
+    """Uniform numbers in [0, 1), for waits between repeats."""
+
     full_refresh: bool = False
     stored_watermarks: Mapping[str, WatermarkEntry] = field(default_factory=dict)
     """Entries observed before dispatch, full refresh included."""
 
     written_connections: frozenset[str] = frozenset()
     """Connections that some node of the effective set writes."""
+
+    stored_tokens: Mapping[str, SyncTokenEntry] = field(default_factory=dict)
+    """Tokens observed before dispatch, full refresh included."""
 
     notices_seen: set[tuple[str, str]] = field(default_factory=set)
     notices_guard: threading.Lock = field(default_factory=threading.Lock)
@@ -55,6 +66,11 @@ class RunContext:
     def stored(self, key: str) -> WatermarkEntry | None:
         """Return the entry this run reads from; none under a full refresh."""
         return None if self.full_refresh else self.stored_watermarks.get(key)
+
+    def stored_token(self, key: str) -> str | None:
+        """Return the token this run continues from; none under a full refresh."""
+        entry = None if self.full_refresh else self.stored_tokens.get(key)
+        return entry.token if entry is not None else None
 
     def shown_location(self, location: str | None) -> str | None:
         """Return where rows landed as people see it: a path is shown from the project's directory."""

@@ -48,8 +48,8 @@ def prepare_scan(context: RunContext, cursor: DuckCursor, node: SourceLoadNode, 
         PzConnectorError: the connector, its setup or the source's shape is at fault.
         DuckStatementError: describing the source failed.
     """
-    with open_source(context, node.connection) as (connector, source):
-        scan = source.native_scan(
+    with open_source(context, node) as opened:
+        scan = opened.source.native_scan(
             read_spec(
                 node,
                 watermark=bounds.lower,
@@ -60,7 +60,8 @@ def prepare_scan(context: RunContext, cursor: DuckCursor, node: SourceLoadNode, 
         )
     if scan is None:
         raise PzConnectorError(
-            f"connector '{connector.info.name}' offered a native scan when planning and none now", is_transient=False
+            f"connector '{opened.connector.info.name}' offered a native scan when planning and none now",
+            is_transient=False,
         )
     if scan.verify is not None:
         scan.verify()

@@ -28,11 +28,12 @@ def prepare_copy(context: RunContext, cursor: DuckCursor, node: SinkWriteNode) -
     Raises:
         PzConnectorError: the connector or its setup failed.
     """
-    with open_sink(context, node.connection) as (connector, sink):
-        copy = sink.native_copy(write_spec(node))
+    with open_sink(context, node) as opened:
+        copy = opened.sink.native_copy(write_spec(node))
     if copy is None:
         raise PzConnectorError(
-            f"connector '{connector.info.name}' offered a native copy when planning and none now", is_transient=False
+            f"connector '{opened.connector.info.name}' offered a native copy when planning and none now",
+            is_transient=False,
         )
     context.setup.ensure(cursor, copy.setup, writes=True)
     return copy

@@ -5,26 +5,28 @@ Whatever an executor raises becomes a result; nothing escapes into the scheduler
 
 from __future__ import annotations
 
-import random
-import threading
 from dataclasses import dataclass
 from datetime import timedelta
 
 from pz_engine.base.cancellation import Cancelled, CancelToken
-from pz_engine.base.durations import format_duration, milliseconds
+from pz_engine.base.durations import milliseconds
 from pz_engine.base.redact import sanitize
 from pz_engine.compile.dag import CheckNode, Node, PipelineNode, SinkWriteNode, SourceLoadNode
 from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.errors.exceptions import PzConnectorError, PzError, PzExecutionError
 from pz_engine.errors.unexpected import diagnose
 from pz_engine.events.types import NodeStarted, RetryScheduled
+from pz_engine.execute.admission import Admission
 from pz_engine.execute.context import Attempt, RunContext
+from pz_engine.execute.deadline import run_within
 from pz_engine.execute.executors.check import run_check
 from pz_engine.execute.executors.fused_group import run_group
 from pz_engine.execute.executors.pipeline import build_pipeline
 from pz_engine.execute.executors.sink_write import write_sink
 from pz_engine.execute.executors.source_load import load_source
 from pz_engine.execute.outcome import (
+    UNRESPONSIVE,
+    BreakerRefusal,
     EventDraft,
     Execution,
     MemberFailure,
@@ -35,11 +37,20 @@ from pz_engine.execute.outcome import (
 )
 from pz_engine.execute.units import Unit
 from pz_engine.model.policies import RetryPolicy
-from pz_engine.model.run import ChannelTimings, DeliveryReport, NodeError, NodeResult, NodeStats, NodeStatus
+from pz_engine.model.run import (
+    ChannelTimings,
+    DeliveryReport,
+    NodeError,
+    NodeResult,
+    NodeStats,
+    NodeStatus,
+    ObservedSchema,
+)
 from pz_engine.plan.effective_policies import retry_policy_of
 from pz_engine.resilience.backoff import retry_delay
 
 _UNEXPECTED = "PZ0500"
+_UNTOLD = frozenset({"PZ0506", "PZ0525", UNRESPONSIVE})
 _OUT_OF_MEMORY_ADVICE = "\n\npz: raise engine.duckdb.memory_limit, or lower engine.duckdb.threads"
 _LONG_ROW_ADVICE = "\n\npz: set engine.force_universal: true for files with very long rows"
 
@@ -64,30 +75,35 @@ class _Failure:
     delivery: DeliveryReport | None = None
     timings: ChannelTimings | None = None
     retry_after: timedelta | None = None
+    observed_schema: ObservedSchema | None = None
 
 
 class NodeRunner:
     """Runs units of one run; called from several worker threads."""
 
-    def __init__(self, context: RunContext, random_source: random.Random) -> None:
+    def __init__(self, context: RunContext) -> None:
         self._context = context
-        self._random = random_source
 
     def run(self, unit: Unit, cancel: CancelToken) -> UnitOutcome:
         """Run a unit to its end; never raises."""
         context, started = self._context, self._context.clock.monotonic()
         for member in unit.members:
             context.publisher.emit(NodeStarted, node_id=member.id, kind=member.kind, node_name=member.name)
+        admission = Admission(context.instances, unit.connections)
         ordinal, warnings = 0, WarningSlot()
         while True:
             ordinal, warnings = ordinal + 1, WarningSlot()
             try:
+                admission.enter(cancel)
                 executions = self._attempt(unit, ordinal, cancel, warnings)
             except Cancelled:
+                admission.abandon()
                 return _outcome(warnings, [self._skipped(node, ordinal) for node in unit.members])
             except Exception as error:
                 failure = self._classify(unit, error)
+                _report(admission, failure)
             else:
+                admission.succeed()
                 return _outcome(
                     warnings, [self._success(node, executions[node.id], started, ordinal) for node in unit.members]
                 )
@@ -98,38 +114,19 @@ class NodeRunner:
                 return _outcome(warnings, [self._skipped(node, ordinal) for node in unit.members])
 
     def _attempt(self, unit: Unit, ordinal: int, cancel: CancelToken, warnings: WarningSlot) -> dict[str, Execution]:
-        context, limit = self._context, self._context.engine.node_timeout
-        token = CancelToken(cancel)
-        expired = threading.Event()
-        timer: threading.Timer | None = None
-        if limit is not None:
+        context = self._context
 
-            def expire() -> None:
-                expired.set()
-                token.set()
-
-            timer = threading.Timer(limit.total_seconds(), expire)
-            timer.daemon = True
-            timer.start()
-        try:
+        def attempt(token: CancelToken) -> dict[str, Execution]:
             with context.session.cursor(token) as cursor:
-                attempt = Attempt(context, ordinal, token, cursor, warnings)
+                current = Attempt(context, ordinal, token, cursor, warnings)
                 if len(unit.members) > 1:
-                    return run_group(attempt, unit.members, unit.root)
-                return {unit.root.id: _execute(attempt, unit.root)}
-        except Cancelled:
-            if expired.is_set() and not cancel.is_set() and limit is not None:
-                raise NodeFailure(
-                    "PZ0525", f"'{unit.root.name}' did not finish within engine.node_timeout ({format_duration(limit)})"
-                ) from None
-            raise
-        finally:
-            if timer is not None:
-                timer.cancel()
-            token.detach()
+                    return run_group(current, unit.members, unit.root)
+                return {unit.root.id: _execute(current, unit.root)}
+
+        return run_within(context.engine.node_timeout, attempt, cancel=cancel, subject=unit.root.name)
 
     def _wait(self, failure: _Failure, attempt: int, policy: RetryPolicy, cancel: CancelToken) -> bool:
-        delay = retry_delay(policy, attempt - 1, self._random.random(), failure.retry_after)
+        delay = retry_delay(policy, attempt - 1, self._context.jitter(), failure.retry_after)
         self._context.publisher.emit(
             RetryScheduled,
             node_id=failure.node.id,
@@ -147,12 +144,24 @@ class NodeRunner:
         if isinstance(error, MemberFailure):
             node = next(member for member in unit.members if member.id == error.node_id)
             error = error.cause
+        if isinstance(error, BreakerRefusal):
+            refused = next(member for member in unit.members if getattr(member, "connection", None) == error.connection)
+            return _Failure(refused, "PZ0506", error.message, False)
         delivery: DeliveryReport | None = None
         timings: ChannelTimings | None = None
         if isinstance(error, WriteFailure):
             delivery, timings, error = error.delivery, error.timings, error.cause
         if isinstance(error, NodeFailure):
-            return _Failure(node, error.code, error.message, False, error.rows, delivery, timings)
+            return _Failure(
+                node,
+                error.code,
+                error.message,
+                False,
+                error.rows,
+                delivery,
+                error.timings or timings,
+                observed_schema=error.observed_schema,
+            )
         if isinstance(error, PzConnectorError):
             message = f"{error.message}\nnext step: {error.hint}" if error.hint else error.message
             return _Failure(
@@ -204,10 +213,13 @@ class NodeRunner:
             done.rows,
             self._duration(started),
             timings=done.timings,
+            ops=done.ops,
             delivery=done.delivery,
+            observed_schema=done.observed_schema,
             watermark=done.watermark,
             caught_up=done.caught_up,
             rejected=done.rejected,
+            sync_token=done.sync_token,
             stats=NodeStats(
                 columns=done.columns,
                 row_count=done.row_count,
@@ -233,12 +245,22 @@ class NodeRunner:
             self._duration(started),
             error=NodeError(failure.code, failure.message),
             delivery=failure.delivery,
+            observed_schema=failure.observed_schema,
             timings=failure.timings,
             stats=self._stats(node, ordinal, is_transient=failure.is_transient),
         )
 
     def _skipped(self, node: Node, ordinal: int) -> NodeResult:
         return NodeResult(node.id, node.kind, node.name, NodeStatus.SKIPPED, 0, 0, stats=self._stats(node, ordinal))
+
+
+def _report(admission: Admission, failure: _Failure) -> None:
+    """Tell the breakers; an attempt that ran out of time says nothing about its connection."""
+    if failure.code in _UNTOLD:
+        admission.abandon()
+        return
+    connection = getattr(failure.node, "connection", None)
+    admission.fail(connection, is_transient=failure.is_transient, retry_after=failure.retry_after)
 
 
 def _outcome(warnings: WarningSlot, results: list[NodeResult]) -> UnitOutcome:

@@ -1,16 +1,20 @@
-"""Opening a connection's read or write side for one attempt.
+"""Opening a node's side of its connection for one attempt.
 
-A connector's notices become events here, each distinct text once per connection and run.
+A connector that takes an operation gate gets it before anything else. Its notices become events here, each distinct
+text once per connection and run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pz_engine.base.redact import sanitize
+from pz_engine.compile.dag import SinkWriteNode, SourceLoadNode
 from pz_engine.connectors.api import (
     Connector,
+    GatedOperations,
     NoticeEmitter,
     Sink,
     SinkConnector,
@@ -20,45 +24,81 @@ from pz_engine.connectors.api import (
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.events.types import ConnectorLog
 from pz_engine.execute.context import RunContext
+from pz_engine.model.run import OperationCounts
+from pz_engine.plan.effective_policies import retry_policy_of
 from pz_engine.plan.specs import connector_config, connector_of
+from pz_engine.resilience.operation_gate import OperationGate
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    connector: Connector
+    gate: OperationGate | None
+
+    @property
+    def ops(self) -> OperationCounts | None:
+        """What the gate counted; None for a connector that takes none."""
+        return self.gate.counts if self.gate is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSource(_Opened):
+    """A read side of one attempt."""
+
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSink(_Opened):
+    """A write side of one attempt."""
+
+    sink: Sink
 
 
 @contextmanager
-def open_source(context: RunContext, connection: str) -> Iterator[tuple[Connector, Source]]:
+def open_source(context: RunContext, node: SourceLoadNode) -> Iterator[OpenedSource]:
     """Open the read side and close it at the end of the block.
 
     Raises:
         PzConnectorError: the connector cannot read.
     """
-    connector = connector_of(context.compiled, connection)
+    connector = connector_of(context.compiled, node.connection)
     if not isinstance(connector, SourceConnector):
         raise PzConnectorError(f"connector '{connector.info.name}' cannot read", is_transient=False)
-    source = connector.open_source(connector_config(context.compiled, connection))
+    source = connector.open_source(connector_config(context.compiled, node.connection))
     try:
-        if isinstance(source, NoticeEmitter):
-            source.use_notices(_notices(context, connection))
-        yield connector, source
+        yield OpenedSource(connector, _equip(context, node, source), source)
     finally:
         source.close()
 
 
 @contextmanager
-def open_sink(context: RunContext, connection: str) -> Iterator[tuple[Connector, Sink]]:
+def open_sink(context: RunContext, node: SinkWriteNode) -> Iterator[OpenedSink]:
     """Open the write side and close it at the end of the block.
 
     Raises:
         PzConnectorError: the connector cannot write.
     """
-    connector = connector_of(context.compiled, connection)
+    connector = connector_of(context.compiled, node.connection)
     if not isinstance(connector, SinkConnector):
         raise PzConnectorError(f"connector '{connector.info.name}' cannot write", is_transient=False)
-    sink = connector.open_sink(connector_config(context.compiled, connection))
+    sink = connector.open_sink(connector_config(context.compiled, node.connection))
     try:
-        if isinstance(sink, NoticeEmitter):
-            sink.use_notices(_notices(context, connection))
-        yield connector, sink
+        yield OpenedSink(connector, _equip(context, node, sink), sink)
     finally:
         sink.close()
+
+
+def _equip(context: RunContext, node: SourceLoadNode | SinkWriteNode, side: Source | Sink) -> OperationGate | None:
+    """Hand an opened side what it may use."""
+    gate = None
+    if isinstance(side, GatedOperations):
+        pacer = context.instances.pacer(node.connection)
+        gate = OperationGate(pacer, retry_policy_of(context.compiled, node), context.jitter)
+        side.use_gate(gate)
+    if isinstance(side, NoticeEmitter):
+        side.use_notices(_notices(context, node.connection))
+    return gate
 
 
 def _notices(context: RunContext, connection: str) -> Callable[[str, str], None]:

@@ -18,6 +18,7 @@ from pz_engine.compile.dag import Node
 from pz_engine.events.types import NodeCompleted, NodeQueued
 from pz_engine.execute.context import RunContext
 from pz_engine.execute.node_runner import NodeRunner, UnitOutcome
+from pz_engine.execute.outcome import UNRESPONSIVE
 from pz_engine.execute.units import Unit
 from pz_engine.model.run import NodeError, NodeResult, NodeStats, NodeStatus, RunStatus
 
@@ -170,7 +171,7 @@ class Orchestrator:
             return
         if any(result.status is NodeStatus.FAILED for result in outcome.results):
             self._skip_dependents(index)
-            if self._fail_fast:
+            if self._fail_fast or any(_is_stuck(result) for result in outcome.results):
                 self._stop.set()
 
     def _skip_dependents(self, failed: int) -> None:
@@ -222,6 +223,10 @@ class Orchestrator:
             seen |= fresh
             waiting.extend(fresh)
         return found
+
+
+def _is_stuck(result: NodeResult) -> bool:
+    return result.error is not None and result.error.code == UNRESPONSIVE
 
 
 def _skipped(node: Node) -> NodeResult:

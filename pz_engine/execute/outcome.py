@@ -14,12 +14,21 @@ from pz_engine.events.types import (
     LossyIntegerInferenceDetected,
     MergeKeyDuplicatesDetected,
     RunEvent,
+    SourceDriftDetected,
 )
-from pz_engine.model.run import ChannelTimings, ColumnType, DeliveryReport, WatermarkCandidate
+from pz_engine.model.run import (
+    ChannelTimings,
+    ColumnType,
+    DeliveryReport,
+    ObservedSchema,
+    OperationCounts,
+    WatermarkCandidate,
+)
 
 _WARNING_ORDER: tuple[type[RunEvent], ...] = (
     LossyIntegerInferenceDetected,
     AmbiguousDateInferenceDetected,
+    SourceDriftDetected,
     MergeKeyDuplicatesDetected,
 )
 
@@ -49,18 +58,44 @@ class Execution:
     caught_up: bool | None = None
     rejected: int | None = None
     timings: ChannelTimings | None = None
+    ops: OperationCounts | None = None
     delivery: DeliveryReport | None = None
+    observed_schema: ObservedSchema | None = None
+    sync_token: str | None = field(default=None, repr=False)
     location: str | None = None
     bytes: int | None = None
+
+
+UNRESPONSIVE = "PZ0526"
+"""Code of a node that could not be stopped; it ends the run."""
 
 
 class NodeFailure(Exception):  # noqa: N818 - a node's verdict, named after it
     """A node failed with a specific code; final, never retried."""
 
-    def __init__(self, code: str, message: str, *, rows: int = 0) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        rows: int = 0,
+        timings: ChannelTimings | None = None,
+        observed_schema: ObservedSchema | None = None,
+    ) -> None:
         self.code = code
         self.message = message
         self.rows = rows
+        self.timings = timings
+        self.observed_schema = observed_schema
+        super().__init__(message)
+
+
+class BreakerRefusal(Exception):  # noqa: N818 - a breaker's verdict, named after it
+    """A connection's circuit breaker did not let an attempt run."""
+
+    def __init__(self, connection: str, message: str) -> None:
+        self.connection = connection
+        self.message = message
         super().__init__(message)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -88,6 +88,26 @@ class DeliveryReport:
 
 
 @dataclass(frozen=True, slots=True)
+class OperationCounts:
+    """What an operation gate counted during one attempt."""
+
+    executed: int
+    """Operations started, repeats included."""
+
+    retried: int
+    throttle_wait_ms: int
+    """Time spent pacing; waits between repeats are not part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedSchema:
+    """Columns of a landed table, in table order, and a hash of what the read asked for."""
+
+    columns: tuple[ColumnType, ...]
+    hints_hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class WatermarkCandidate:
     """A captured cursor value that may become the stored watermark."""
 
@@ -140,9 +160,14 @@ class NodeResult:
     error: NodeError | None = None
     provenance: str | None = None
     timings: ChannelTimings | None = None
+    ops: OperationCounts | None = None
     delivery: DeliveryReport | None = None
+    observed_schema: ObservedSchema | None = None
     watermark: WatermarkCandidate | None = None
     caught_up: bool | None = None
     rejected: int | None = None
+    sync_token: str | None = field(default=None, repr=False)
+    """Opaque token that may become the stored one; in process only, never written."""
+
     stats: NodeStats = NodeStats()
     """In process only; never written."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pz_engine.compile.dag import CompiledProject, PipelineNode, SinkWriteNode, SourceLoadNode
-from pz_engine.connectors.api import NaturalReadShape, ReadSpec, SinkConnector, Source, SourceConnector
+from pz_engine.connectors.api import NaturalReadShape, SinkConnector, SourceConnector
 from pz_engine.connectors.capabilities import Capability
 from pz_engine.connectors.fragments import ExtensionStep, NativeCopy, NativeScan, SetupStep
 from pz_engine.duck.extensions import is_available, missing_hint
@@ -19,6 +19,7 @@ from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.model.policies import Materialization, SyncMode
 from pz_engine.model.project import EngineSettings
 from pz_engine.model.run import ExecutionStrategy, NodeKind, ReadShape
+from pz_engine.plan.feed_pairs import check_feed_pairs
 from pz_engine.plan.fusion import ScanIdentity, fuse
 from pz_engine.plan.memory_budget import MemoryBudget
 from pz_engine.plan.refusals import read_refusals, write_refusals
@@ -66,6 +67,7 @@ class _Planner:
                 plans.append(NodePlan(node.id, NodeKind.PIPELINE, node.name, ExecutionStrategy.DUCK_SQL, reason))
             elif isinstance(node, SinkWriteNode):
                 plans.append(self._write(node))
+        check_feed_pairs(self._compiled, {plan.node_id: plan.read_shape for plan in plans}, self._problems)
         find_clashes(self._compiled, self._targets, self._problems)
         self._problems.errors = list(dict.fromkeys(self._problems.errors))
         self._problems.raise_if_any()
@@ -89,9 +91,12 @@ class _Planner:
         source = connector.open_source(connector_config(self._compiled, node.connection))
         try:
             spec = read_spec(node)
-            shape = _read_shape(node, source, spec)
+            is_feed = isinstance(source, NaturalReadShape) and source.natural_read_shape(spec) == "feed"
+            shape = _read_shape(node, is_feed=is_feed)
             is_native_only = connector.native_only_reads
-            for refusal in read_refusals(self._compiled, node, connector, shape, is_native_only=is_native_only):
+            for refusal in read_refusals(
+                self._compiled, node, connector, shape, is_native_only=is_native_only, is_feed=is_feed
+            ):
                 self._refuse(node, refusal.code, refusal.message, refusal.hint)
             if self._engine.force_universal or "files_per_partition" in node.options:
                 why = "engine.force_universal" if self._engine.force_universal else "files_per_partition"
@@ -173,14 +178,12 @@ class _Planner:
         return hint
 
 
-def _read_shape(node: SourceLoadNode, source: Source, spec: ReadSpec) -> ReadShape:
+def _read_shape(node: SourceLoadNode, *, is_feed: bool) -> ReadShape:
     if node.mode is SyncMode.CDC:
         return ReadShape.CDC
     if node.incremental is not None:
         return ReadShape.INCREMENTAL
-    if isinstance(source, NaturalReadShape) and source.natural_read_shape(spec) == "feed":
-        return ReadShape.FEED
-    return ReadShape.FULL
+    return ReadShape.FEED if is_feed else ReadShape.FULL
 
 
 def _read_plan(node: SourceLoadNode, strategy: ExecutionStrategy, reason: str, shape: ReadShape) -> NodePlan:

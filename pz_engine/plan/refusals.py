@@ -26,7 +26,13 @@ class Refusal:
 
 
 def read_refusals(
-    compiled: CompiledProject, node: SourceLoadNode, connector: Connector, shape: ReadShape, *, is_native_only: bool
+    compiled: CompiledProject,
+    node: SourceLoadNode,
+    connector: Connector,
+    shape: ReadShape,
+    *,
+    is_native_only: bool,
+    is_feed: bool,
 ) -> Iterator[Refusal]:
     """Yield what is wrong with one read."""
     flags, name = connector.capabilities, connector.info.name
@@ -52,6 +58,18 @@ def read_refusals(
             "PZ0316",
             f"'{node.key}' is a feed; connector '{name}' reads in partitions",
             "declare sync: {mode: incremental}",
+        )
+    if is_feed and node.incremental is not None:
+        yield Refusal(
+            "PZ0315",
+            f"'{node.key}' declares a cursor, but its options make it a feed that goes on from a token of its own",
+            "remove sync, or the option that makes it a feed",
+        )
+    if shape is ReadShape.FEED and is_native_only:
+        yield Refusal(
+            "PZ0363",
+            f"'{node.key}' is a feed; connector '{name}' reads natively only and cannot hand over a token",
+            "declare sync: {mode: incremental}, or read it in full",
         )
     if Capability.CHECKPOINTABLE_READS in flags and Capability.STABLE_PARTITION_IDS not in flags:
         yield Refusal(

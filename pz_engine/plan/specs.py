@@ -38,6 +38,7 @@ def read_spec(
     lower_inclusive: bool = False,
     upper_bound: str | None = None,
     null_cursor: bool = False,
+    prior_token: str | None = None,
 ) -> ReadSpec:
     """Build the spec of one read; without bounds it is the planning probe."""
     options = dict(node.options)
@@ -52,6 +53,7 @@ def read_spec(
         lower_inclusive=lower_inclusive,
         null_cursor=null_cursor,
         upper_bound=upper_bound,
+        prior_token=prior_token,
         change_capture=node.mode is SyncMode.CDC,
     )
 

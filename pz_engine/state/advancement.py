@@ -1,4 +1,4 @@
-"""The commit gate: a watermark moves only after every sink below its load has committed.
+"""The commit gate: a watermark or token moves only after every sink below its load has committed.
 
 Each entity stands alone: one that cannot be stored never stops the next, and never changes how the run ended.
 """
@@ -13,7 +13,7 @@ from pz_engine.compile.dag import Graph, SinkWriteNode, SourceLoadNode
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.cursor_values import canonicalize, compare
 from pz_engine.model.run import NodeResult, NodeStatus
-from pz_engine.state.store import KeyedStore, WatermarkEntry
+from pz_engine.state.store import KeyedStore, StateStores, SyncTokenEntry, WatermarkEntry
 
 _CARRIED: Final = "carried_forward"
 _REUSED: Final = "reused"
@@ -25,60 +25,91 @@ class _Failure:
     reason: str
 
 
-def advance_watermarks(
+def advance_state(
     graph: Graph,
     results: Sequence[NodeResult],
-    store: KeyedStore[WatermarkEntry],
+    stores: StateStores,
     *,
     run_id: str,
     full_refresh: bool,
     note: Callable[[str], None],
     observed: Mapping[str, WatermarkEntry | None] | None = None,
 ) -> dict[str, str]:
-    """Store the candidate of each load whose sinks all committed in this run.
+    """Store the candidate of each load whose sinks all committed in this run: watermarks first, then tokens.
 
     Args:
         graph: the whole project's graph, not the selection's.
         results: this run's results.
-        store: the run's own store, which remembers the versions it saw before dispatch.
+        stores: the run's own stores, which remember the versions they saw before dispatch.
         run_id: stored with each value.
-        full_refresh: lets a value go back.
+        full_refresh: lets a watermark go back.
         note: receives one sentence per value held back by the guard, and one about everything that failed.
-        observed: entries as the run saw them before dispatch; without them the guard takes the present ones, and a
+        observed: watermarks as the run saw them before dispatch; without them the guard takes the present ones, and a
             race lost to a larger value reads as held by the guard.
 
     Returns:
         The reason for each key whose candidate was not stored.
     """
-    by_id = {result.id: result for result in reversed(results)}
-    held: dict[str, str] = {}
+    gate = _CommitGate(graph, results)
     failures: list[_Failure] = []
-    for node in graph.nodes:
-        result = by_id.get(node.id)
-        if not isinstance(node, SourceLoadNode) or result is None or result.status is not NodeStatus.SUCCESS:
-            continue
+
+    def store_watermark(node: SourceLoadNode, result: NodeResult) -> str | None:
         candidate = result.watermark
         if candidate is None:
-            continue
-        reason = _gate(graph, node, result, by_id)
-        if reason is not None:
-            held[node.key] = reason
-            continue
+            return None
         entry = WatermarkEntry(candidate.cursor, candidate.type, candidate.value, run_id)
-        try:
-            reason = None if full_refresh else _guard(node.key, entry, store, observed)
-            if reason is None:
-                store.set(node.key, entry)
-            else:
-                note(f"the watermark of {node.key} stays: {reason}")
-        except Exception as error:
-            reason = _describe(error)
-            failures.append(_Failure(node.key, reason))
-        if reason is not None:
-            held[node.key] = reason
+        reason = None if full_refresh else _guard(node.key, entry, stores.watermarks, observed)
+        if reason is None:
+            stores.watermarks.set(node.key, entry)
+        else:
+            note(f"the watermark of {node.key} stays: {reason}")
+        return reason
+
+    def store_token(node: SourceLoadNode, result: NodeResult) -> str | None:
+        if result.sync_token is not None:
+            stores.sync_tokens.set(node.key, SyncTokenEntry(result.sync_token, run_id))
+        return None
+
+    held = {
+        **gate.advance(lambda result: result.watermark is not None, store_watermark, failures),
+        **gate.advance(lambda result: result.sync_token is not None, store_token, failures),
+    }
     if failures:
         note(_not_advanced(failures))
     return held
+
+
+class _CommitGate:
+    """Decides, load by load, whether everything below has committed."""
+
+    def __init__(self, graph: Graph, results: Sequence[NodeResult]) -> None:
+        self._graph = graph
+        self._results = {result.id: result for result in reversed(results)}
+
+    def advance(
+        self,
+        has_candidate: Callable[[NodeResult], bool],
+        store: Callable[[SourceLoadNode, NodeResult], str | None],
+        failures: list[_Failure],
+    ) -> dict[str, str]:
+        """Store what may be stored; returns why the rest was not."""
+        held: dict[str, str] = {}
+        for node in self._graph.nodes:
+            result = self._results.get(node.id)
+            if not isinstance(node, SourceLoadNode) or result is None or result.status is not NodeStatus.SUCCESS:
+                continue
+            if not has_candidate(result):
+                continue
+            reason = _gate(self._graph, node, result, self._results)
+            if reason is None:
+                try:
+                    reason = store(node, result)
+                except Exception as error:
+                    reason = _describe(error)
+                    failures.append(_Failure(node.key, reason))
+            if reason is not None:
+                held[node.key] = reason
+        return held
 
 
 def _gate(graph: Graph, node: SourceLoadNode, load: NodeResult, results: Mapping[str, NodeResult]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.project import StateSettings
 from pz_engine.state.local.keyed_file import KeyedFile
-from pz_engine.state.scopes import SYNC_TOKENS, WATERMARKS
+from pz_engine.state.scopes import SCHEMAS, SYNC_TOKENS, WATERMARKS, Scope
 from pz_engine.state.store import KeyedStore, StateStores
 
 STATE_DIRECTORY: Final = Path(".pz") / "state"
@@ -40,8 +40,9 @@ def open_state_stores(
             hint="set `state: {backend: local}` in project.yml",
         )
     directory = project_dir / STATE_DIRECTORY
-    watermarks: KeyedStore[Any] = KeyedFile(directory / WATERMARKS.file_name, WATERMARKS, note)
-    sync_tokens: KeyedStore[Any] = KeyedFile(directory / SYNC_TOKENS.file_name, SYNC_TOKENS, note)
-    if wrap is not None:
-        watermarks, sync_tokens = wrap(watermarks), wrap(sync_tokens)
-    return StateStores(watermarks, sync_tokens)
+
+    def open_scope(scope: Scope[Any]) -> KeyedStore[Any]:
+        store: KeyedStore[Any] = KeyedFile(directory / scope.file_name, scope, note)
+        return store if wrap is None else wrap(store)
+
+    return StateStores(open_scope(WATERMARKS), open_scope(SYNC_TOKENS), open_scope(SCHEMAS))

@@ -19,11 +19,14 @@ from pz_engine.base.clock import format_instant
 from pz_engine.base.stable_json import compact_json
 from pz_engine.model.run import (
     ChannelTimings,
+    ColumnType,
     DeliveryReport,
     NodeError,
     NodeKind,
     NodeResult,
     NodeStatus,
+    ObservedSchema,
+    OperationCounts,
     RunStatus,
     WatermarkCandidate,
 )
@@ -152,6 +155,9 @@ def _encode(result: NodeResult) -> dict[str, Any]:
     if result.timings is not None:
         timings = result.timings
         node["timings"] = {"producerStallMs": timings.producer_stall_ms, "consumerStallMs": timings.consumer_stall_ms}
+    if result.ops is not None:
+        ops = result.ops
+        node["ops"] = {"executed": ops.executed, "retried": ops.retried, "throttle_wait_ms": ops.throttle_wait_ms}
     if result.delivery is not None:
         delivery = result.delivery
         node["delivery"] = {
@@ -159,6 +165,10 @@ def _encode(result: NodeResult) -> dict[str, Any]:
             "rows_visible": delivery.rows_visible,
             "resumed_rows": delivery.resumed_rows,
         }
+    if result.observed_schema is not None:
+        schema = result.observed_schema
+        columns = [{"name": column.name, "type": column.type} for column in schema.columns]
+        node["observed_schema"] = {"columns": columns, "hintsHash": schema.hints_hash}
     if result.watermark is not None:
         watermark = result.watermark
         node["watermark"] = {"cursor": watermark.cursor, "type": watermark.type, "value": watermark.value}
@@ -171,6 +181,7 @@ def _encode(result: NodeResult) -> dict[str, Any]:
 
 def _decode(node: Mapping[str, Any]) -> NodeResult:
     error, timings, delivery, watermark = (node.get(key) for key in ("error", "timings", "delivery", "watermark"))
+    ops, schema = node.get("ops"), node.get("observed_schema")
     return NodeResult(
         id=_required_text(node, "id"),
         kind=NodeKind(node["kind"]),
@@ -183,12 +194,24 @@ def _decode(node: Mapping[str, Any]) -> NodeResult:
         timings=ChannelTimings(_count(timings["producerStallMs"]), _count(timings["consumerStallMs"]))
         if timings
         else None,
+        ops=OperationCounts(*(_count(ops[key]) for key in ("executed", "retried", "throttle_wait_ms")))
+        if ops
+        else None,
         delivery=DeliveryReport(
             _required_text(delivery, "abort_semantics"),
             _count(delivery["rows_visible"]),
             _count(delivery["resumed_rows"]),
         )
         if delivery
+        else None,
+        observed_schema=ObservedSchema(
+            tuple(
+                ColumnType(_required_text(column, "name"), _required_text(column, "type"))
+                for column in schema["columns"]
+            ),
+            _required_text(schema, "hintsHash"),
+        )
+        if schema
         else None,
         watermark=WatermarkCandidate(*(_required_text(watermark, key) for key in ("cursor", "type", "value")))
         if watermark

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from pz_engine.model.run import ColumnType
+
 Entry = TypeVar("Entry")
 
 
@@ -56,8 +58,20 @@ class SyncTokenEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaBaseline:
+    """The accepted columns of an entity without a contract."""
+
+    columns: tuple[ColumnType, ...]
+    hints_hash: str
+    """Of what the read asked for; under another hash the columns say nothing about the source."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class StateStores:
     """The stores of one run."""
 
     watermarks: KeyedStore[WatermarkEntry]
     sync_tokens: KeyedStore[SyncTokenEntry]
+    schemas: KeyedStore[SchemaBaseline]

@@ -8,11 +8,13 @@ from typing import Any
 from pz_engine.events import types
 from pz_engine.model.run import (
     ChannelTimings,
+    ColumnType,
     DeliveryReport,
     NodeError,
     NodeKind,
     NodeResult,
     NodeStatus,
+    OperationCounts,
     RunStatus,
 )
 
@@ -68,8 +70,30 @@ SAMPLES: tuple[types.RunEvent, ...] = (
     types.AmbiguousDateInferenceDetected(
         **at(6), node_id="5b1c77aa", connection="shop", entity="tickets", columns=("sold", "paid"), format="%d/%m/%Y"
     ),
+    types.SourceDriftDetected(
+        **at(6),
+        node_id="5b1c77aa",
+        connection="shop",
+        entity="tickets",
+        policy="warn",
+        changes=(
+            types.ColumnChange("added", "note", None, "VARCHAR"),
+            types.ColumnChange("removed", "legacy", "BIGINT", None),
+            types.ColumnChange("retyped", "day", "VARCHAR", "DATE"),
+        ),
+        observed=(ColumnType("day", "DATE"), ColumnType("note", "VARCHAR")),
+        hints_hash="5FEC",
+    ),
     types.MergeKeyDuplicatesDetected(
         **at(7), node_id="e87f0013", output="tickets", keys=("id", "day"), duplicate_groups=3, extra_rows=5
+    ),
+    types.BreakerStateChanged(
+        **at(8),
+        instance="conn:shop",
+        old_state="closed",
+        new_state="open",
+        trigger="5 consecutive transient failures",
+        cool_down_ms=30000,
     ),
     types.ConnectorLog(**at(8), level="warn", connection="shop", message="pinned to 'server-7'"),
     completed(
@@ -79,6 +103,7 @@ SAMPLES: tuple[types.RunEvent, ...] = (
         name="src_shop__tickets",
         duration_ms=1742,
         timings=ChannelTimings(11, 640),
+        ops=OperationCounts(19, 1, 2050),
         provenance="reused",
         caught_up=False,
         rejected=4,

@@ -10,6 +10,8 @@ from pz_engine.cli.render.hints import bottleneck
 from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.events.types import (
     AmbiguousDateInferenceDetected,
+    BreakerStateChanged,
+    ColumnChange,
     ConnectorLog,
     LossyIntegerInferenceDetected,
     MergeKeyDuplicatesDetected,
@@ -20,6 +22,7 @@ from pz_engine.events.types import (
     RetryScheduled,
     RunEvent,
     RunStarted,
+    SourceDriftDetected,
 )
 from pz_engine.model.run import NodeResult, NodeStatus
 
@@ -56,6 +59,8 @@ def event_lines(event: RunEvent, verbosity: int = NORMAL) -> tuple[str, ...]:
     if isinstance(event, RetryScheduled):
         tries = f"attempt {event.attempt}/{event.max_attempts}"
         return (f"retry: {event.node_name} {tries} in {event.delay_ms}ms ({event.reason})",)
+    if isinstance(event, BreakerStateChanged):
+        return (_breaker_line(event),)
     warning = data_warning(event)
     return (f"warning: {warning}",) if warning is not None else ()
 
@@ -78,7 +83,22 @@ def data_warning(event: RunEvent) -> str | None:
             f"PZ0524 {event.connection}.{event.entity}: {', '.join(event.columns)} read as {event.format},"
             " and no value tells day from month — declare varchar and parse in the pipeline, or use ISO dates"
         )
+    if isinstance(event, SourceDriftDetected):
+        changes = ", ".join(column_change(change) for change in event.changes)
+        return (
+            f"PZ0331 {event.connection}.{event.entity} differs from its accepted schema: {changes}"
+            f" — pz schema accept {event.connection}.{event.entity}"
+        )
     return None
+
+
+def column_change(change: ColumnChange) -> str:
+    """Return one difference of a schema in words."""
+    if change.old_type is None:
+        return f"{change.column} added ({change.new_type})"
+    if change.new_type is None:
+        return f"{change.column} removed ({change.old_type})"
+    return f"{change.column} retyped ({change.old_type} to {change.new_type})"
 
 
 def problem_line(problem: Diagnostic) -> str:
@@ -139,6 +159,12 @@ def _completed(result: NodeResult) -> tuple[str, ...]:
     if delivery is not None and delivery.resumed_rows:
         lines.append(f"resumed past {delivery.resumed_rows} delivered row(s)")
     return tuple(lines)
+
+
+def _breaker_line(event: BreakerStateChanged) -> str:
+    connection = event.instance.partition(":")[2]
+    wait = f"; cool down {event.cool_down_ms / 1000:g}s" if event.cool_down_ms else ""
+    return f"breaker: connection {connection} {event.old_state}->{event.new_state} ({event.trigger}{wait})"
 
 
 def _connector_lines(event: ConnectorLog, verbosity: int) -> tuple[str, ...]:

@@ -79,8 +79,9 @@ def _stream(attempt: Attempt, node: SinkWriteNode) -> Execution:
     columns = cursor.describe(f"select * from {relation}")
     schema = write_schema(cursor, relation)
     counters = _Stream()
-    with open_sink(context, node.connection) as (_, sink):
+    with open_sink(context, node) as opened:
         spec = write_spec(node, WriteAttempt(node.id, context.run_id, attempt.ordinal))
+        sink = opened.sink
         session = sink.begin_write(spec, schema, attempt.cancel)
         try:
             _drain(attempt, node, session, schema, counters, expected)
@@ -98,11 +99,13 @@ def _stream(attempt: Attempt, node: SinkWriteNode) -> Execution:
             raise WriteFailure(error, _delivery(sink.abort_semantics, counters), counters.timings) from None
         finally:
             session.close()
+        ops = opened.ops
     return Execution(
         rows=committed.rows,
         columns=columns,
         row_count=committed.rows if node.strategy is Strategy.REPLACE else None,
         timings=counters.timings,
+        ops=ops,
         location=context.shown_location(session.location),
         bytes=counters.bytes,
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pz_engine.compile.dag import SourceLoadNode
-from pz_engine.connectors.api import BatchOptions
+from pz_engine.connectors.api import BatchOptions, Partition, SyncStatePartition
 from pz_engine.duck.ingest import create_landing_table, insert_batch
 from pz_engine.duck.quoting import quote_identifier, staging_relation
 from pz_engine.duck.rejects import forget_rejects, land_rejects
@@ -13,12 +14,13 @@ from pz_engine.events.types import NodeProgress
 from pz_engine.execute.bounds import Bounds, plan_bounds
 from pz_engine.execute.capture import capture_candidate, note_null_cursors
 from pz_engine.execute.channel import Channel
-from pz_engine.execute.context import Attempt
+from pz_engine.execute.context import Attempt, RunContext
+from pz_engine.execute.gates.drift import check_drift
 from pz_engine.execute.gates.inference import lint_inferred_columns
 from pz_engine.execute.native_read import prepare_scan, run_with_recovery
 from pz_engine.execute.opened import open_source
-from pz_engine.execute.outcome import Execution
-from pz_engine.model.run import ExecutionStrategy
+from pz_engine.execute.outcome import Execution, NodeFailure
+from pz_engine.model.run import ExecutionStrategy, ReadShape
 from pz_engine.plan.specs import read_hints, read_spec
 
 _PROGRESS_EVERY = 10
@@ -46,10 +48,10 @@ def load_source(attempt: Attempt, node: SourceLoadNode) -> Execution:
     note_null_cursors(cursor, node, relation, context.note)
     if bounds.is_caught_up:
         context.note(f"{node.key} is caught up: the watermark {bounds.lower} has reached until")
+    execution = replace(execution, columns=columns, row_count=execution.rows)
     return replace(
         execution,
-        columns=columns,
-        row_count=execution.rows,
+        observed_schema=check_drift(attempt, node, execution),
         watermark=candidate,
         watermark_from=bounds.stored_value,
         caught_up=bounds.reaches_stop,
@@ -84,13 +86,16 @@ def _land_batches(attempt: Attempt, node: SourceLoadNode, relation: str, bounds:
         lower_inclusive=bounds.is_lower_inclusive,
         upper_bound=bounds.upper,
         null_cursor=bounds.wants_null_cursor,
+        prior_token=context.stored_token(node.key),
     )
     try:
-        with open_source(context, node.connection) as (connector, source):
+        with open_source(context, node) as opened:
+            source = opened.source
             schema = source.get_schema(spec, attempt.cancel)
             cursor.execute(f"drop table if exists {relation}")
             create_landing_table(cursor, relation, schema, node.columns)
-            partitions = source.plan_read(spec, read_hints(node, connector.capabilities), attempt.cancel)
+            partitions = source.plan_read(spec, read_hints(node, opened.connector.capabilities), attempt.cancel)
+            _refuse_split_feed(context, node, partitions)
             channel = Channel(partitions, BatchOptions(target_bytes=context.engine.batch_bytes), attempt.cancel)
 
             def consume(batch: object) -> None:
@@ -101,11 +106,31 @@ def _land_batches(attempt: Attempt, node: SourceLoadNode, relation: str, bounds:
                     context.publisher.emit(NodeProgress, node_id=node.id, node_name=node.name, **totals)
 
             channel.drain(consume)
+            token, ops = _token(partitions), opened.ops
         _trim(attempt, node, relation, bounds)
     except BaseException:
         _drop(attempt, relation)
         raise
-    return Execution(rows=cursor.count(relation), timings=channel.timings, bytes=totals["bytes"])
+    return Execution(
+        rows=cursor.count(relation), timings=channel.timings, ops=ops, sync_token=token, bytes=totals["bytes"]
+    )
+
+
+def _refuse_split_feed(context: RunContext, node: SourceLoadNode, partitions: Sequence[Partition]) -> None:
+    """A token belongs to one read; it cannot speak for several."""
+    shape = context.plan.by_id[node.id].read_shape
+    if shape in (ReadShape.FEED, ReadShape.CDC) and len(partitions) > 1:
+        raise NodeFailure(
+            "PZ0316",
+            f"'{node.key}' is read as {shape.value} but its connector returned {len(partitions)} partitions\n"
+            "next step: declare sync: {mode: incremental} with a cursor column",
+        )
+
+
+def _token(partitions: Sequence[Partition]) -> str | None:
+    """Ask for the token of the next run, once, after a clean read."""
+    first = partitions[0] if partitions else None
+    return first.sync_state_candidate() if isinstance(first, SyncStatePartition) else None
 
 
 def _trim(attempt: Attempt, node: SourceLoadNode, relation: str, bounds: Bounds) -> None:

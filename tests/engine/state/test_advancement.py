@@ -11,9 +11,9 @@ from pz_engine.compile.dag import CheckNode, Graph, PipelineNode, SinkWriteNode,
 from pz_engine.model.checks import Check, CheckType
 from pz_engine.model.project import StateSettings
 from pz_engine.model.run import NodeKind, NodeResult, NodeStatus, WatermarkCandidate
-from pz_engine.state.advancement import advance_watermarks
+from pz_engine.state.advancement import advance_state
 from pz_engine.state.factory import open_state_stores
-from pz_engine.state.store import KeyedStore, WatermarkEntry
+from pz_engine.state.store import KeyedStore, StateStores, WatermarkEntry
 
 LOAD = SourceLoadNode(id="l", name="src_a__b", depends_on=(), file="connections.yml", connection="a", entity="b")
 OTHER = SourceLoadNode(id="o", name="src_a__c", depends_on=(), file="connections.yml", connection="a", entity="c")
@@ -46,16 +46,20 @@ class Scene:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.notes: list[str] = []
-        self.store = self.reopen()
+        self.stores = self.reopen()
 
-    def reopen(self) -> KeyedStore[WatermarkEntry]:
-        return open_state_stores(StateSettings(), self.directory, note=pytest.fail).watermarks
+    @property
+    def store(self) -> KeyedStore[WatermarkEntry]:
+        return self.stores.watermarks
+
+    def reopen(self) -> StateStores:
+        return open_state_stores(StateSettings(), self.directory, note=pytest.fail)
 
     def advance(self, *results: NodeResult, full_refresh: bool = False, **options: object) -> dict[str, str]:
-        return advance_watermarks(
+        return advance_state(
             GRAPH,
             results,
-            self.store,
+            self.stores,
             run_id="run-9",
             full_refresh=full_refresh,
             note=self.notes.append,
@@ -64,7 +68,7 @@ class Scene:
 
     @property
     def value(self) -> str | None:
-        stored = (self.reopen().list_all() or {}).get("a.b")
+        stored = (self.reopen().watermarks.list_all() or {}).get("a.b")
         return stored.value if stored is not None else None
 
 
@@ -77,7 +81,7 @@ def test_all_sinks_committed_advances(scene: Scene) -> None:
     """With every sink below it committed, the candidate is stored with the run's id; a failed check does not block."""
     failed_check = NodeResult("c", NodeKind.CHECK, "check_clean", NodeStatus.FAILED, 3, 1)
     assert scene.advance(load(), failed_check, sink(SINK), sink(SECOND)) == {}
-    assert scene.reopen().get("a.b") == WatermarkEntry("id", "bigint", "10", "run-9")
+    assert scene.reopen().watermarks.get("a.b") == WatermarkEntry("id", "bigint", "10", "run-9")
     assert scene.notes == []
 
 
@@ -110,7 +114,7 @@ def test_entity_without_sinks_advances_on_its_own(scene: Scene) -> None:
     """A load nobody writes out advances when it succeeded, whatever happened elsewhere."""
     held = scene.advance(load(OTHER), load(), sink(SINK, NodeStatus.FAILED))
     assert list(held) == ["a.b"]
-    assert (scene.reopen().list_all() or {}).keys() == {"a.c"}
+    assert (scene.reopen().watermarks.list_all() or {}).keys() == {"a.c"}
 
 
 def test_no_candidate_changes_nothing(scene: Scene) -> None:
@@ -145,7 +149,7 @@ def test_other_type_or_odd_text_is_not_compared(scene: Scene) -> None:
 def test_lost_race_is_a_note_with_both_codes(scene: Scene) -> None:
     """Another run that moved the key first wins, even with a larger value, and the note says what happens next."""
     observed = {"a.b": scene.store.get("a.b")}
-    scene.reopen().set("a.b", WatermarkEntry("id", "bigint", "500", "run-8"))
+    scene.reopen().watermarks.set("a.b", WatermarkEntry("id", "bigint", "500", "run-8"))
     held = scene.advance(load(), load(OTHER), sink(SINK), sink(SECOND), observed=observed)
     assert list(held) == ["a.b"]
     assert scene.value == "500"
@@ -153,7 +157,7 @@ def test_lost_race_is_a_note_with_both_codes(scene: Scene) -> None:
     assert "PZ0527" in scene.notes[0]
     assert "PZ0520" in scene.notes[0]
     assert "a.b" in scene.notes[0]
-    assert "a.c" in (scene.reopen().list_all() or {})
+    assert "a.c" in (scene.reopen().watermarks.list_all() or {})
 
 
 def test_store_that_raises_is_isolated_per_entity(scene: Scene) -> None:
@@ -169,7 +173,7 @@ def test_store_that_raises_is_isolated_per_entity(scene: Scene) -> None:
 
         def remove(self, key: str) -> None: ...
 
-    scene.store = Broken()
+    scene.stores = replace(scene.stores, watermarks=Broken())
     held = scene.advance(load(), load(OTHER), sink(SINK), sink(SECOND))
     assert set(held) == {"a.b", "a.c"}
     assert len(scene.notes) == 1

@@ -30,7 +30,7 @@ def test_host_decorates_each_scope(tmp_path: Path) -> None:
         return store
 
     stores = open_state_stores(StateSettings(), tmp_path, note=pytest.fail, wrap=wrap)
-    assert wrapped == [stores.watermarks, stores.sync_tokens]
+    assert wrapped == [stores.watermarks, stores.sync_tokens, stores.schemas]
 
 
 def test_backend_that_is_not_here_is_named_with_its_origin(tmp_path: Path) -> None:
