@@ -6,6 +6,7 @@ advanced, so a process killed in between leaves `running`, which is honest.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -15,7 +16,7 @@ from pz_engine.app.host import RunOutcome, RunRequest
 from pz_engine.app.open_project import open_project
 from pz_engine.app.plan import resolve, write_plan
 from pz_engine.app.validate import check_compiled
-from pz_engine.base.cancellation import CancelToken
+from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.fault_points import fault_point
 from pz_engine.base.stop_signals import stop_signals
 from pz_engine.compile.builder import RunIdentity
@@ -152,20 +153,26 @@ class _Run:
     def execute(self) -> RunOutcome:
         self._directory.create(self._request.host)
         try:
-            stores = open_state_stores(
-                self._prepared.project.state, self._project_dir, note=self._note, wrap=self._request.wrap_state_store
-            )
-            observed = self._observe(stores)
-            with self._open_staging() as session:
-                fault_point("after_staging_opened")
-                outcome = self._dispatch(session, stores, observed)
-            return self._finish(stores, outcome, observed)
+            with open_state_stores(
+                self._prepared.project.state,
+                self._project_dir,
+                note=self._note,
+                wrap=self._request.wrap_state_store,
+                cancel=self._request.cancel,
+            ) as stores:
+                observed = _Observed()
+                with contextlib.suppress(Cancelled):  # then nothing is dispatched and nothing stored
+                    self._observe(stores, observed)
+                with self._open_staging() as session:
+                    fault_point("after_staging_opened")
+                    outcome = self._dispatch(session, stores, observed)
+                stores.settle()
+                return self._finish(stores, outcome, observed)
         finally:
             self._directory.release()
 
-    def _observe(self, stores: StateStores) -> _Observed:
+    def _observe(self, stores: StateStores, found: _Observed) -> None:
         """Read the entry of every entity of the run that resumes, so that its version is known when it is stored."""
-        found = _Observed()
         for node in self._prepared.compiled.nodes:
             if not isinstance(node, SourceLoadNode) or node.id not in self._prepared.effective:
                 continue
@@ -174,7 +181,6 @@ class _Run:
             shape = self._prepared.plan.by_id[node.id].read_shape
             if shape in (ReadShape.FEED, ReadShape.CDC) and (token := stores.sync_tokens.get(node.key)) is not None:
                 found.tokens[node.key] = token
-        return found
 
     def _open_staging(self) -> DuckSession:
         duckdb, project = self._prepared.project.engine.duckdb, self._prepared.compiled

@@ -43,7 +43,7 @@ def canonical_json(value: Any) -> str:
     if isinstance(value, str):
         return f'"{_escape(value)}"'
     if isinstance(value, Mapping):
-        ordered = sorted(value.items(), key=lambda item: item[0].encode("utf-16-be"))
+        ordered = sorted(value.items(), key=lambda item: ordinal(item[0]))
         return "{" + ",".join(f'"{_escape(key)}":{canonical_json(item)}' for key, item in ordered) + "}"
     if isinstance(value, Sequence):
         return "[" + ",".join(canonical_json(item) for item in value) + "]"
@@ -61,3 +61,8 @@ def _escape_character(character: str) -> str:
         return character
     units = character.encode("utf-16-be")
     return "".join(f"\\u{units[i]:02X}{units[i + 1]:02X}" for i in range(0, len(units), 2))
+
+
+def ordinal(text: str) -> bytes:
+    """Return a sort key that orders texts by UTF-16 code unit, as every stored file does."""
+    return text.encode("utf-16-be", "surrogatepass")

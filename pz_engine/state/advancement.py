@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from pz_engine.compile.dag import Graph, SinkWriteNode, SourceLoadNode
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.cursor_values import canonicalize, compare
 from pz_engine.model.run import NodeResult, NodeStatus
-from pz_engine.state.store import KeyedStore, StateStores, SyncTokenEntry, WatermarkEntry
+from pz_engine.state.store import StateStores, SyncTokenEntry, WatermarkEntry
 
 _CARRIED: Final = "carried_forward"
 _REUSED: Final = "reused"
@@ -53,12 +54,16 @@ def advance_state(
     gate = _CommitGate(graph, results)
     failures: list[_Failure] = []
 
+    @cache
+    def present() -> Mapping[str, WatermarkEntry]:
+        return stores.watermarks.list_all() or {}
+
     def store_watermark(node: SourceLoadNode, result: NodeResult) -> str | None:
         candidate = result.watermark
         if candidate is None:
             return None
         entry = WatermarkEntry(candidate.cursor, candidate.type, candidate.value, run_id)
-        reason = None if full_refresh else _guard(node.key, entry, stores.watermarks, observed)
+        reason = None if full_refresh else _guard(node.key, entry, present(), observed)
         if reason is None:
             stores.watermarks.set(node.key, entry)
         else:
@@ -130,11 +135,11 @@ def _gate(graph: Graph, node: SourceLoadNode, load: NodeResult, results: Mapping
 def _guard(
     key: str,
     entry: WatermarkEntry,
-    store: KeyedStore[WatermarkEntry],
+    present: Mapping[str, WatermarkEntry],
     observed: Mapping[str, WatermarkEntry | None] | None,
 ) -> str | None:
     """Return why a smaller value may not replace a larger one; a version that moved is left to the store to refuse."""
-    current = (store.list_all() or {}).get(key)
+    current = present.get(key)
     if observed is not None and current != observed.get(key):
         return None
     if current is None or current.type != entry.type:

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from pz_engine.base.cancellation import CancelToken
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.project import StateSettings
+from pz_engine.state.http.client import StateClient
+from pz_engine.state.http.keyed_endpoint import KeyedEndpoint
 from pz_engine.state.local.keyed_file import KeyedFile
 from pz_engine.state.scopes import SCHEMAS, SYNC_TOKENS, WATERMARKS, Scope
 from pz_engine.state.store import KeyedStore, StateStores
@@ -21,6 +24,7 @@ def open_state_stores(
     *,
     note: Callable[[str], None],
     wrap: Callable[[KeyedStore[Any]], KeyedStore[Any]] | None = None,
+    cancel: CancelToken | None = None,
 ) -> StateStores:
     """Open every scope's store; nothing is read or written yet.
 
@@ -29,20 +33,31 @@ def open_state_stores(
         project_dir: local state lives below it.
         note: receives sentences about unreadable state.
         wrap: a host's decoration, applied to each scope's store.
+        cancel: ends waits for a remote store.
 
     Raises:
         PzStateError: `PZ0518` for a backend this version cannot open.
     """
-    if settings.backend != "local":
-        raise PzStateError(
-            "PZ0518",
-            f"this version of pz cannot open the state backend '{settings.backend}' (from {settings.origin})",
-            hint="set `state: {backend: local}` in project.yml",
-        )
-    directory = project_dir / STATE_DIRECTORY
+    if settings.backend == "http" and settings.url is not None:
+        client = StateClient(settings.url, settings.token, settings.timeout_seconds, cancel)
+        return _build(lambda scope: KeyedEndpoint(client, scope, note), wrap, client)
+    if settings.backend == "local":
+        directory = project_dir / STATE_DIRECTORY
+        return _build(lambda scope: KeyedFile(directory / scope.file_name, scope, note), wrap)
+    raise PzStateError(
+        "PZ0518",
+        f"this version of pz cannot open the state backend '{settings.backend}' (from {settings.origin})",
+        hint="set `state: {backend: local}` in project.yml",
+    )
 
-    def open_scope(scope: Scope[Any]) -> KeyedStore[Any]:
-        store: KeyedStore[Any] = KeyedFile(directory / scope.file_name, scope, note)
-        return store if wrap is None else wrap(store)
 
-    return StateStores(open_scope(WATERMARKS), open_scope(SYNC_TOKENS), open_scope(SCHEMAS))
+def _build(
+    open_scope: Callable[[Scope[Any]], KeyedStore[Any]],
+    wrap: Callable[[KeyedStore[Any]], KeyedStore[Any]] | None,
+    client: StateClient | None = None,
+) -> StateStores:
+    stores = [open_scope(scope) for scope in (WATERMARKS, SYNC_TOKENS, SCHEMAS)]
+    watermarks, sync_tokens, schemas = stores if wrap is None else [wrap(store) for store in stores]
+    if client is None:
+        return StateStores(watermarks, sync_tokens, schemas)
+    return StateStores(watermarks, sync_tokens, schemas, release=client.close, settle=client.ignore_cancellation)

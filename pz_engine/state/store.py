@@ -6,10 +6,12 @@ last saw.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Protocol, TypeVar
 
+from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.run import ColumnType
 
 Entry = TypeVar("Entry")
@@ -68,10 +70,34 @@ class SchemaBaseline:
     run_id: str
 
 
+def lost_race(key: str, ending: str) -> PzStateError:
+    """Return the error of a compare-and-swap that lost; `ending` says what did not happen."""
+    return PzStateError(
+        "PZ0520",
+        f"the state of '{key}' was changed by another run meanwhile; {ending}",
+        hint="do not run the same entity twice at the same time",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class StateStores:
-    """The stores of one run."""
+    """The stores of one run; close them when it ends."""
 
     watermarks: KeyedStore[WatermarkEntry]
     sync_tokens: KeyedStore[SyncTokenEntry]
     schemas: KeyedStore[SchemaBaseline]
+    release: Callable[[], None] = lambda: None
+    settle: Callable[[], None] = lambda: None
+    """From here on the run's cancellation no longer ends a wait: what was delivered must be recorded."""
+
+    def close(self) -> None:
+        """Close whatever the stores hold open; safe to call twice."""
+        self.release()
+
+    def __enter__(self) -> StateStores:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

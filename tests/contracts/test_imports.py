@@ -50,6 +50,7 @@ OWNERS = {
     "jsonschema": {"validate"},
     "dagster": set(),
     "sqlalchemy": {"state"},
+    "httpx": {"state", "connectors"},
 }
 
 CLI_MAY = {"app", "events", "errors", "model", "base", "cli"}

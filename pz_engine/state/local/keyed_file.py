@@ -15,9 +15,10 @@ from typing import Final, Generic, TypeVar
 
 from pz_engine.base.atomic_files import write_atomically
 from pz_engine.base.file_locks import FileLock, LockHeldError
-from pz_engine.base.stable_json import canonical_json, pretty_json
+from pz_engine.base.stable_json import canonical_json, ordinal, pretty_json
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.state.scopes import Scope
+from pz_engine.state.store import lost_race
 
 Entry = TypeVar("Entry")
 
@@ -79,11 +80,7 @@ class KeyedFile(Generic[Entry]):
             with self._seen_guard:
                 seen = self._seen.get(key)
             if seen is not None and seen != self._version(entries.get(key)):
-                raise PzStateError(
-                    "PZ0520",
-                    f"the state of '{key}' was changed by another run meanwhile; this run's value was not stored",
-                    hint="do not run the same entity twice at the same time",
-                )
+                raise lost_race(key, "this run's value was not stored")
             entries[key] = value
             self._write(entries)
         self._remember(key, value)
@@ -153,7 +150,7 @@ class KeyedFile(Generic[Entry]):
         if not isinstance(stored, dict):
             raise _UnreadableError
         entries: dict[str, Entry] = {}
-        for key in sorted(stored, key=_ordinal):
+        for key in sorted(stored, key=ordinal):
             entry = self._scope.decode(stored[key])
             if entry is None:
                 raise _UnreadableError
@@ -161,7 +158,7 @@ class KeyedFile(Generic[Entry]):
         return entries
 
     def _write(self, entries: Mapping[str, Entry]) -> None:
-        encoded = {key: self._scope.encode(entries[key]) for key in sorted(entries, key=_ordinal)}
+        encoded = {key: self._scope.encode(entries[key]) for key in sorted(entries, key=ordinal)}
         write_atomically(self._path, pretty_json({"version": VERSION, self._scope.root: encoded}))
 
     @contextmanager
@@ -184,7 +181,3 @@ class KeyedFile(Generic[Entry]):
             f"the state file {self._path.name} cannot be {verb}: {error.strerror or type(error).__name__}",
             hint="check the permissions and free space of .pz/state",
         )
-
-
-def _ordinal(key: str) -> bytes:
-    return key.encode("utf-16-be", "surrogatepass")

@@ -1,0 +1,1 @@
+"""State behind an HTTP endpoint that was issued for a run."""
