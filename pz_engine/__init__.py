@@ -13,9 +13,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from pz_engine.app.compile import compile_project
-    from pz_engine.app.history import list_runs
     from pz_engine.app.host import EngineOverrides, RunOutcome, RunRecord, RunRequest, Selection
     from pz_engine.app.run import run_project
+    from pz_engine.app.runs import list_runs
     from pz_engine.app.selecting import select_nodes
     from pz_engine.base.cancellation import CancelToken
     from pz_engine.base.redact import ErrorSummary
@@ -119,7 +119,7 @@ __all__ = [
 
 _HOMES = {
     "app.compile": ("compile_project",),
-    "app.history": ("list_runs",),
+    "app.runs": ("list_runs",),
     "app.host": ("EngineOverrides", "RunOutcome", "RunRecord", "RunRequest", "Selection"),
     "app.run": ("run_project",),
     "app.selecting": ("select_nodes",),

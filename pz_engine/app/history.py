@@ -1,16 +1,109 @@
-"""Past runs of a project, newest first."""
+"""What happened in a run, from its journal, else from its results; needs nothing of the project but `state:`."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
-from pz_engine.app.host import RunRecord
-from pz_engine.state import run_history
+from pz_engine.config.state_only import load_state_settings
+from pz_engine.errors.exceptions import PzStateError
+from pz_engine.events.journal_reader import JournalEnds, JournalReader, read_ends
+from pz_engine.events.journal_tail import follow_journal
+from pz_engine.events.run_journal import SUFFIX, is_legal_run_id
+from pz_engine.events.run_stats import RunSummary, fold, rebuild
+from pz_engine.state.run_history import RUNS_DIRECTORY, newest_first
+from pz_engine.state.run_results import FILE_NAME, read_results
+
+JOURNAL_DIRECTORY: Final = Path(".pz") / "journal"
 
 
-def list_runs(project_dir: Path) -> tuple[RunRecord, ...]:
-    """Return every run that left results, with its host's record if there is one."""
-    return tuple(
-        RunRecord(record.run_id, record.results.status, record.host)
-        for record in run_history.list_runs(project_dir.absolute())
-    )
+@dataclass(frozen=True, slots=True)
+class RunHistory:
+    """One run's summary and how good its source is."""
+
+    summary: RunSummary
+    unreadable: int = 0
+    """Journal lines that could not be used."""
+
+    journal_lost: bool = False
+    """Rebuilt from the results: no start times, no attempts."""
+
+
+def list_journals(project_dir: Path, *, env: Mapping[str, str] | None = None) -> tuple[JournalEnds, ...]:
+    """Return what the first and last lines of each journal say, newest run first.
+
+    Raises:
+        PzValidationError: there is no `project.yml`, or its `state:` is wrong.
+    """
+    load_state_settings(project_dir, env=os.environ if env is None else env)
+    directory = project_dir / JOURNAL_DIRECTORY
+    try:
+        names = [path.stem for path in directory.iterdir() if path.suffix == SUFFIX and _is_plain_file(path)]
+    except OSError:
+        return ()
+    return tuple(read_ends(directory / f"{name}{SUFFIX}") for name in newest_first(names))
+
+
+def show_run(project_dir: Path, run_id: str, *, env: Mapping[str, str] | None = None) -> RunHistory:
+    """Return one run's summary.
+
+    Raises:
+        PzStateError: `PZ0502`, the run left neither a journal nor results.
+        PzValidationError: there is no `project.yml`, or its `state:` is wrong.
+    """
+    load_state_settings(project_dir, env=os.environ if env is None else env)
+    path = _journal_path(project_dir, run_id)
+    if path is not None:
+        reader = JournalReader(path)
+        try:
+            summary = fold(reader.records())
+        except OSError:
+            summary = fold(())
+        if summary.run_id is not None:
+            return RunHistory(summary, reader.unreadable)
+    results = read_results(project_dir / RUNS_DIRECTORY / run_id / FILE_NAME) if is_legal_run_id(run_id) else None
+    if results is None:
+        raise _no_such_run(run_id)
+    return RunHistory(rebuild(run_id, results.status, results.results), journal_lost=True)
+
+
+def follow_run(
+    project_dir: Path, run_id: str, *, stop: Callable[[float], bool], env: Mapping[str, str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield a run's journal records from the start and then as they are appended, until the run ends.
+
+    Args:
+        project_dir: the project's directory.
+        run_id: the run.
+        stop: sleeps for the given seconds; True ends the following.
+        env: in place of the process environment.
+
+    Raises:
+        PzStateError: `PZ0502`, the run has no journal.
+        PzValidationError: there is no `project.yml`, or its `state:` is wrong.
+    """
+    load_state_settings(project_dir, env=os.environ if env is None else env)
+    path = _journal_path(project_dir, run_id)
+    if path is None:
+        raise _no_such_run(run_id)
+    return follow_journal(path, stop=stop)
+
+
+def _journal_path(project_dir: Path, run_id: str) -> Path | None:
+    """Return a run's journal; a name that could lead elsewhere, a link or anything but a file is none."""
+    if not is_legal_run_id(run_id):
+        return None
+    path = project_dir / JOURNAL_DIRECTORY / f"{run_id}{SUFFIX}"
+    return path if _is_plain_file(path) else None
+
+
+def _is_plain_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _no_such_run(run_id: str) -> PzStateError:
+    shown = run_id if is_legal_run_id(run_id) else "that name"
+    return PzStateError("PZ0502", f"there is no run '{shown}' here", hint="see the runs with 'pz history' or 'pz runs'")

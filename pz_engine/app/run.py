@@ -42,7 +42,7 @@ from pz_engine.plan.planner import plan_project
 from pz_engine.plan.strategies import ExecutionPlan
 from pz_engine.state.advancement import advance_state
 from pz_engine.state.factory import open_state_stores
-from pz_engine.state.retention import sweep
+from pz_engine.state.retention import SweepRule, sweep
 from pz_engine.state.run_history import mint_run_id
 from pz_engine.state.run_results import RunResultsFile
 from pz_engine.state.store import StateStores, SyncTokenEntry, WatermarkEntry
@@ -308,13 +308,13 @@ class _Run:
         keep = self._prepared.project.retention_keep_last
         if keep is None:
             return
-        report = sweep(self._project_dir, keep)
+        report = sweep(self._project_dir, SweepRule(keep_last=keep))
         for failure in report.failures:
             self._note(failure)
         if report.did_anything:
             publisher.emit(
                 RetentionSwept,
-                runs_swept=report.runs_swept,
+                runs_swept=len(report.swept),
                 bytes_freed=report.bytes_freed,
                 failures=len(report.failures),
             )

@@ -61,6 +61,17 @@ class HistoryEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyRuns:
+    """What runs captured for a key."""
+
+    runs: tuple[HistoryEntry, ...] = ()
+    """Newest first."""
+
+    is_ambiguous: bool = False
+    """Two entities of one run could have this key, so there is no history."""
+
+
+@dataclass(frozen=True, slots=True)
 class KeyHistory:
     """One key: now, by run, and by hand."""
 
@@ -69,12 +80,7 @@ class KeyHistory:
     current: StoredWatermark | None
     """None when the file is unreadable."""
 
-    runs: tuple[HistoryEntry, ...] = ()
-    """Newest first."""
-
-    is_ambiguous: bool = False
-    """Two entities of one run could have this key, so no history is shown."""
-
+    captured: KeyRuns = KeyRuns()
     changes: tuple[AuditRecord, ...] = ()
     """The last manual changes, newest first."""
 
@@ -89,11 +95,12 @@ def show_state(project_dir: Path, *, env: Mapping[str, str] | None = None) -> St
         PzStateError: the store cannot be reached.
     """
     stores, backend, origin, notes = _open(project_dir, env)
-    watermarks, tokens = stores.watermarks.list_all(), stores.sync_tokens.list_all()
+    with stores:
+        watermarks, tokens = stores.watermarks.list_all(), stores.sync_tokens.list_all()
     return StateOverview(
         backend,
         origin,
-        None if watermarks is None else tuple(_checked(key, entry) for key, entry in watermarks.items()),
+        None if watermarks is None else tuple(checked(key, entry) for key, entry in watermarks.items()),
         None if tokens is None else tuple(tokens.items()),
         tuple(notes),
     )
@@ -107,26 +114,25 @@ def show_key(project_dir: Path, key: str, *, env: Mapping[str, str] | None = Non
         PzStateError: `PZ0513` when nothing is stored for the key; the store cannot be reached.
     """
     stores, backend, origin, notes = _open(project_dir, env)
-    watermarks = stores.watermarks.list_all()
+    with stores:
+        watermarks = stores.watermarks.list_all()
+        tokens = stores.sync_tokens.list_all() or {}
     if watermarks is None:
         return KeyHistory(backend, origin, None, notes=tuple(notes))
     entry = watermarks.get(key)
     if entry is None:
-        tokens = stores.sync_tokens.list_all() or {}
         message = f"no watermark is stored for '{key}'"
         raise PzStateError(
             "PZ0513",
             f"{message}; it has a sync token" if key in tokens else message,
             hint="see every key with 'pz state show'",
         )
-    history = _history(project_dir, key)
     changes = read_audit(project_dir, key)[-CHANGES_SHOWN:]
     return KeyHistory(
         backend,
         origin,
-        _checked(key, entry),
-        history or (),
-        history is None,
+        checked(key, entry),
+        key_runs(project_dir, key),
         tuple(reversed(changes)),
         tuple(notes),
     )
@@ -138,29 +144,30 @@ def _open(project_dir: Path, env: Mapping[str, str] | None) -> tuple[StateStores
     return open_state_stores(settings, project_dir, note=notes.append), settings.backend, settings.origin, notes
 
 
-def _checked(key: str, entry: WatermarkEntry) -> StoredWatermark:
+def checked(key: str, entry: WatermarkEntry) -> StoredWatermark:
+    """Tell whether a stored value can be worked with, without doing arithmetic on it."""
     if entry.type not in CURSOR_TYPES:
         return StoredWatermark(key, entry, "unknown type")
     is_canonical = canonicalize(entry.type, entry.value) == entry.value
     return StoredWatermark(key, entry, "ok" if is_canonical else "non-canonical")
 
 
-def _history(project_dir: Path, key: str) -> tuple[HistoryEntry, ...] | None:
-    """Return what runs captured for a key, newest first; None when a run holds two entities of that key."""
+def key_runs(project_dir: Path, key: str) -> KeyRuns:
+    """Return what runs captured for a key; nothing when a run holds two entities that could have it."""
     parts = key.split(".")
     names = {staging_name(".".join(parts[:cut]), ".".join(parts[cut:])) for cut in range(1, len(parts))}
     found: list[HistoryEntry] = []
     for run in stored_runs(project_dir):
         matches = [result for result in run.results.results if _is_capture(result) and result.name in names]
         if len(matches) > 1:
-            return None
+            return KeyRuns(is_ambiguous=True)
         for result in matches:
             candidate = result.watermark
             if candidate is not None:
                 found.append(
                     HistoryEntry(run.run_id, run.results.status, candidate.cursor, candidate.type, candidate.value)
                 )
-    return tuple(found)
+    return KeyRuns(tuple(found))
 
 
 def _is_capture(result: NodeResult) -> bool:

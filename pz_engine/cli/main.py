@@ -26,7 +26,10 @@ VERBS: Final = {
     "run": "Run flows end to end.",
     "test": "Run checks and what they need; write to no sink.",
     "ls": "List nodes in the order they run.",
-    "state": "Show what runs remember.",
+    "runs": "List past runs.",
+    "history": "Show what happened in a run.",
+    "clean": "Free what past runs left on disk.",
+    "state": "Show and change what runs remember.",
 }
 """Every verb with its one-line summary."""
 

@@ -21,7 +21,7 @@ PZ0123 | RetentionConfigInvalid | error | load | live | `retention:` is malforme
 PZ0124 | StateBackendConfigInvalid | error | load | live | `state:` is malformed, or its keys do not fit the backend. | Correct or remove the key.
 PZ0125 | StateConnectionInvalid | error | load | live | The state backend has no usable connection, credentials or address. | Point it at valid ones.
 PZ0126 | DriftPolicyInvalid | error | load | live | `on_source_drift` has an unknown value. | Use `ignore`, `warn` or `fail`.
-PZ0127 | SchemaAcceptTargetInvalid | error | schema accept | reserved | A target of `pz schema accept` has no observed schema. | Run once with a drift policy, then accept.
+PZ0127 | SchemaAcceptTargetInvalid | error | schema accept | live | A target of `pz schema accept` has no observed schema. | Run once with a drift policy, then accept.
 PZ0130 | InitTargetNotEmpty | error | init | live | The folder to scaffold into is not empty. | Choose another folder.
 PZ0131 | InitTemplateUnknown | error | init | live | There is no template of that name. | See `pz init --list-templates`.
 PZ0132 | InitInvocationInvalid | error | init | live | `pz init` got no name, or a name together with `--list-templates`. | Pass one of the two.
@@ -122,7 +122,7 @@ PZ0365 | PathLeavesRoot | error | validate | live | A relative path leaves its r
 PZ0401 | SqlDryCompile | error | validate | live | A pipeline's SQL does not bind against empty tables. | Correct the SQL or the contract.
 PZ0500 | UnexpectedEngineFailure | error | any | live | Something happened that pz did not foresee. | Please report it.
 PZ0501 | NodeFailed | error | run | live | A node failed without a more specific code. | Read the message.
-PZ0502 | NoPriorRun | error | retry | reserved | There is no earlier run to retry. | Run first.
+PZ0502 | NoPriorRun | error | retry | live | There is no earlier run to retry. | Run first.
 PZ0503 | PriorRunIncomplete | error | retry | reserved | The earlier run never finished. | Run again.
 PZ0504 | PriorRunFatal | error | retry | reserved | The earlier run ended fatally. | Run again.
 PZ0505 | UnsupportedCursorType | error | run | live | A cursor's landed or stored type is unusable or differs. | Align the types, or use `--full-refresh`.
@@ -130,13 +130,13 @@ PZ0506 | BreakerOpen | error | run | live | A connection's circuit breaker is op
 PZ0507 | CdcTargetInvalid | error | cdc drop | reserved | Not exactly one target was given. | Pass one.
 PZ0508 | CdcTargetNotFound | error | cdc drop | reserved | The target does not capture changes. | Correct the name.
 PZ0510 | CheckFailed | error | run, test | live | A check found violations. | Look at the data.
-PZ0511 | CleanSelectorConflict | error | clean | reserved | Both selectors were given. | Pass one.
-PZ0512 | CleanSelectorInvalid | error | clean | reserved | A selector's value is unusable. | Correct it.
+PZ0511 | CleanSelectorConflict | error | clean | live | Both selectors were given. | Pass one.
+PZ0512 | CleanSelectorInvalid | error | clean | live | A selector's value is unusable. | Correct it.
 PZ0513 | StateKeyNotFound | error | state | live | There is no stored value of that key. | `pz state show`
-PZ0514 | StateRollbackTargetInvalid | error | state | reserved | The run recorded nothing usable. | Pick another run.
-PZ0515 | StateValueInvalid | error | state | reserved | The value cannot be read, or is ahead of the stored one. | Correct the value.
-PZ0516 | StateArgumentInvalid | error | state | reserved | An argument is missing, or nobody can be asked. | Add it, or pass `--yes`.
-PZ0517 | StateRunInFlight | error | state | reserved | A run holds the lock. | Wait for it.
+PZ0514 | StateRollbackTargetInvalid | error | state | live | The run recorded nothing usable. | Pick another run.
+PZ0515 | StateValueInvalid | error | state | live | The value cannot be read, or is ahead of the stored one. | Correct the value.
+PZ0516 | StateArgumentInvalid | error | state | live | An argument is missing, or nobody can be asked. | Add it, or pass `--yes`.
+PZ0517 | StateRunInFlight | error | state | live | A run holds the lock. | Wait for it.
 PZ0518 | StateStoreUnavailable | error | state | live | The state store cannot be used. | Check its settings and whether it can be reached.
 PZ0519 | StateSchemaVersionMismatch | error | state | live | The store was written by a newer version, or could not be migrated. | Upgrade pz.
 PZ0520 | StateConcurrencyConflict | error | state | live | Somebody else changed the stored value meanwhile. | Do not run one entity twice at once.
@@ -153,7 +153,7 @@ PZ0530 | HttpStateTokenOverInsecureUrl | warning | load | live | A token would t
 PZ0531 | EngineAccessDenied | error | run | live | The operating system denied access to a file. | Correct the permissions.
 PZ0532 | EngineDiskFull | error | run | live | The disk is full. | Free space.
 PZ0533 | EngineFileLocked | error | run | live | Another process holds a file. | Close it there.
-PZ0534 | RunsLimitInvalid | error | runs | reserved | `--limit` is not positive. | Use 1 or more.
+PZ0534 | RunsLimitInvalid | error | runs | live | `--limit` is not positive. | Use 1 or more.
 PZ0535 | CompletionShellInvalid | error | - | reserved | - | -
 PZ0536 | SqlStateValueTooLong | error | state | reserved | A value does not fit the store's column. | Shorten it.
 PZ0601 | McpLiteralCredential | error | - | reserved | - | -

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from pz_engine.base.redact import ErrorSummary
 from pz_engine.events.run_journal import SCHEMA_VERSION
@@ -17,44 +17,82 @@ from pz_engine.events.run_journal import SCHEMA_VERSION
 LONGEST_LINE: Final = 256 * 1024
 """Bytes; a longer line is unreadable."""
 
+_PROGRESS = b'{"event":"node_progress",'
+_COMPLETED = b'{"event":"run_completed",'
 _MAJOR = SCHEMA_VERSION.partition(".")[0]
 _SUMMARISED = ("errorMessage", "reason")
 _KINDS = ("errorKind", "errorOuterKind")
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
-    """What a journal file holds."""
-
-    records: tuple[dict[str, Any], ...]
-    """Readable lines of the run, in file order."""
-
-    unreadable: int = 0
-    """Lines that do not parse or have another major version; an unfinished last line is not one."""
-
-
-def read_journal(path: Path, run_id: str | None = None) -> Journal:
-    """Read a whole journal.
+class JournalReader:
+    """Reads one journal from the start, a line at a time, however long it is.
 
     Args:
         path: the journal file.
         run_id: the run whose lines are wanted; None takes the name of the file.
-
-    Raises:
-        OSError: the file cannot be read.
     """
-    wanted = path.stem if run_id is None else run_id
-    records: list[dict[str, Any]] = []
-    unreadable = 0
-    for line, is_finished in _lines(path):
-        if not line.strip():
-            continue
-        record = parse_line(line)
-        if record is None:
-            unreadable += is_finished
-        elif record["runId"] == wanted:
-            records.append(record)
-    return Journal(tuple(records), unreadable)
+
+    def __init__(self, path: Path, run_id: str | None = None) -> None:
+        self._path = path
+        self._run_id = path.stem if run_id is None else run_id
+        self.unreadable = 0
+        """Lines met so far that do not parse or have another major version; an unfinished last line is not one."""
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield the readable lines of the run, in file order, but progress, which no summary needs.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        with self._path.open("rb") as file:
+            while line := file.readline(LONGEST_LINE + 1):
+                is_finished = line.endswith(b"\n")
+                if not is_finished and len(line) > LONGEST_LINE:
+                    _skip_line(file)
+                    self.unreadable += 1
+                elif line.strip() and not line.startswith(_PROGRESS):
+                    record = parse_line(line)
+                    if record is None:
+                        self.unreadable += is_finished
+                    elif record["runId"] == self._run_id:
+                        yield record
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEnds:
+    """What the first and the last lines of a journal say; None for what they do not."""
+
+    run_id: str
+    mode: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    status: str | None = None
+    """The run's status; None when the run lives or died."""
+
+    nodes: int | None = None
+
+
+def read_ends(path: Path) -> JournalEnds:
+    """Read the first and the last lines of a journal; one that cannot be read says nothing."""
+    try:
+        with path.open("rb") as file:
+            first = parse_line(file.readline(LONGEST_LINE + 1)) or {}
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - LONGEST_LINE))
+            tail = file.read(LONGEST_LINE).splitlines()
+    except OSError:
+        return JournalEnds(path.stem)
+    completed = next((line for line in reversed(tail) if line.startswith(_COMPLETED)), None)
+    last = (parse_line(completed) if completed is not None else None) or {}
+    is_start = first.get("event") == "run_started"
+    return JournalEnds(
+        path.stem,
+        first.get("mode") if is_start else None,
+        first.get("at") if is_start else None,
+        last.get("at"),
+        last.get("status"),
+        first.get("nodeCount") if is_start else None,
+    )
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
@@ -73,10 +111,10 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     return _summarised(record) if version.partition(".")[0] == _MAJOR else None
 
 
-def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
-    with path.open("rb") as file:
-        for line in file:
-            yield line, line.endswith(b"\n")
+def _skip_line(file: BinaryIO) -> None:
+    """Read on to the end of a line that is too long to be one."""
+    while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+        pass
 
 
 def _summarised(record: dict[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def fold(records: Iterable[Mapping[str, Any]], dependencies: Mapping[str, Sequen
     """Fold journal records into a summary.
 
     Args:
-        records: what `journal_record` makes or `read_journal` returns, in order.
+        records: what `journal_record` makes or `JournalReader` yields, in order.
         dependencies: ids each node depends on, when the graph is known; it tells whose a check is and what blocked a
             skipped node.
     """

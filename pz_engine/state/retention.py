@@ -1,17 +1,18 @@
-"""Automatic retention: staging databases of older runs and work directories that nobody holds.
+"""Retention: staging databases of older runs, or whole runs, and work directories that nobody holds.
 
-A live run is recognised by its lock and always kept; results, journals and state are never touched.
+A live run is recognised by its lock and always kept; journals and state are never touched.
 """
 
 from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from pz_engine.base.file_locks import is_locked
-from pz_engine.state.run_history import LOCK_FILE, is_live, run_directories
+from pz_engine.state.run_history import LOCK_FILE, is_live, run_directories, started_at
 
 STAGING_DATABASE: Final = ("staging.duckdb", "staging.duckdb.wal")
 STAGING_PARTS: Final = (*STAGING_DATABASE, "staging.duckdb.tmp", "spill")
@@ -21,11 +22,31 @@ WORK_DIRECTORY: Final = Path(".pz") / "tmp"
 
 
 @dataclass(frozen=True, slots=True)
-class SweepReport:
-    """What a sweep did."""
+class SweepRule:
+    """Which runs a sweep takes, and how much of them."""
 
-    runs_swept: int = 0
-    """Runs whose staging database was deleted."""
+    keep_last: int = 1
+    """How many of the newest runs stay whatever else is asked; 0 for none."""
+
+    older_than: datetime | None = None
+    """Only runs that started before this instant; a run whose name carries no date has no age and stays."""
+
+    purge: bool = False
+    """Take the whole directory instead of the staging database."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """What a sweep did, or would do."""
+
+    swept: tuple[str, ...] = ()
+    """Ids of the runs whose staging database, or whole directory, was deleted; newest first."""
+
+    kept: int = 0
+    """Runs left as they were, live ones aside."""
+
+    live: tuple[str, ...] = ()
+    """Ids of the runs that were passed over because a process holds them."""
 
     bytes_freed: int = 0
     """Work directories included."""
@@ -39,34 +60,52 @@ class SweepReport:
     @property
     def did_anything(self) -> bool:
         """Tell whether there is something to report."""
-        return bool(self.runs_swept or self.stale_work or self.failures)
+        return bool(self.swept or self.stale_work or self.failures)
 
 
-def sweep(project_dir: Path, keep_last: int | None) -> SweepReport:
-    """Delete the staging databases of all but the newest runs, and stale work directories.
+def sweep(project_dir: Path, rule: SweepRule, *, dry_run: bool = False) -> SweepReport:
+    """Delete what older runs no longer need, and stale work directories.
 
     Args:
         project_dir: the project.
-        keep_last: how many of the newest runs keep theirs; None switches retention off.
+        rule: which runs, and how much of them.
+        dry_run: only tell what would be deleted.
     """
-    if keep_last is None:
-        return SweepReport()
-    swept = stale = freed = 0
+    swept: list[str] = []
+    live: list[str] = []
     failures: list[str] = []
+    kept = stale = freed = 0
     for rank, directory in enumerate(run_directories(project_dir)):
-        if rank < keep_last or is_live(directory):
+        if is_live(directory):
+            live.append(directory.name)
             continue
-        had_database = any((directory / part).exists() for part in STAGING_DATABASE)
-        size, error = _delete(directory, [directory / part for part in STAGING_PARTS])
+        parts = _parts_to_delete(directory, rank, rule)
+        size, error = _delete(directory, parts, dry_run=dry_run)
         freed += size or 0
-        swept += had_database and size is not None and error is None
         failures.extend(_sentence(project_dir, directory, error))
+        if size is not None and error is None and parts:
+            swept.append(directory.name)
+        elif error is None:
+            kept += 1
     for directory in _work_directories(project_dir):
-        size, error = _delete(directory, [directory])
+        size, error = _delete(directory, [directory], dry_run=dry_run)
         freed += size or 0
         stale += size is not None and error is None
         failures.extend(_sentence(project_dir, directory, error))
-    return SweepReport(swept, freed, tuple(failures), stale)
+    return SweepReport(tuple(swept), kept, tuple(live), freed, tuple(failures), stale)
+
+
+def _parts_to_delete(directory: Path, rank: int, rule: SweepRule) -> list[Path]:
+    if rank < rule.keep_last:
+        return []
+    if rule.older_than is not None:
+        started = started_at(directory.name)
+        if started is None or started >= rule.older_than:
+            return []
+    if rule.purge:
+        return [directory]
+    has_database = any((directory / part).exists() for part in STAGING_DATABASE)
+    return [directory / part for part in STAGING_PARTS] if has_database else []
 
 
 def _work_directories(project_dir: Path) -> list[Path]:
@@ -81,7 +120,7 @@ def _is_stale(entry: Path) -> bool:
     return entry.is_dir() and not entry.is_symlink() and not is_locked(entry / LOCK_FILE)
 
 
-def _delete(owner: Path, parts: list[Path]) -> tuple[int | None, OSError | None]:
+def _delete(owner: Path, parts: list[Path], *, dry_run: bool) -> tuple[int | None, OSError | None]:
     """Return the bytes freed, None when there was nothing to delete, and what went wrong.
 
     The owner is probed again right before, because a run may have taken its lock since.
@@ -95,6 +134,9 @@ def _delete(owner: Path, parts: list[Path]) -> tuple[int | None, OSError | None]
     for part in present:
         try:
             size = _size(part)
+            if dry_run:
+                freed += size
+                continue
             if part.is_dir() and not part.is_symlink():
                 shutil.rmtree(part)
             else:

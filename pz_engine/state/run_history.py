@@ -22,7 +22,7 @@ RUNS_DIRECTORY: Final = Path(".pz") / "runs"
 HOST_FILE: Final = "host.json"
 LOCK_FILE: Final = ".lock"
 
-_DATED = re.compile(r"([0-9]{8}T[0-9]{6})[0-9]{3}Z")
+_DATED = re.compile(r"([0-9]{8}T[0-9]{9})Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +52,26 @@ def mint_run_id(now: datetime, random: random.Random) -> str:
     return f"{stamp}{utc.microsecond // 1000:03}Z-{random.getrandbits(16):04x}"
 
 
-def is_datable(name: str) -> bool:
-    """Tell whether a directory name begins with an instant.
+def started_at(name: str) -> datetime | None:
+    """Return the instant a run's directory name begins with, or None when it begins with none.
 
-    >>> is_datable("20260704T100000000Z-ab12"), is_datable("20261304T100000000Z-ab12"), is_datable("backup")
-    (True, False, False)
+    >>> started_at("20260704T100000250Z-ab12")
+    datetime.datetime(2026, 7, 4, 10, 0, 0, 250000, tzinfo=datetime.timezone.utc)
+    >>> started_at("20261304T100000000Z-ab12") is None, started_at("backup") is None
+    (True, True)
     """
     match = _DATED.match(name)
     if match is None:
-        return False
+        return None
     try:
-        datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=timezone.utc)
+        return datetime.strptime(f"{match[1]}000", "%Y%m%dT%H%M%S%f").replace(tzinfo=timezone.utc)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def newest_first(names: Iterable[str]) -> list[str]:
     """Order run directory names: the dated ones first, each part descending."""
-    return sorted(names, key=lambda name: (is_datable(name), name), reverse=True)
+    return sorted(names, key=lambda name: (started_at(name) is not None, name), reverse=True)
 
 
 def run_directories(project_dir: Path) -> tuple[Path, ...]:

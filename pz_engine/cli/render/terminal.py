@@ -11,6 +11,7 @@ import errno
 import os
 import queue
 import select
+import sys
 import threading
 from collections.abc import Mapping
 from typing import TextIO
@@ -54,6 +55,14 @@ class Terminal:
     def err(self, line: str) -> None:
         """Queue a line for standard error."""
         self._put(True, line)
+
+    def ask(self, question: str) -> str | None:
+        """Print a question after everything queued and return the line typed; None when nobody can answer."""
+        if not _is_terminal(sys.stdin):
+            return None
+        self.out(question)
+        self.close()
+        return sys.stdin.readline()
 
     def close(self) -> bool:
         """Wait until everything queued is written, at most `drain_seconds`.

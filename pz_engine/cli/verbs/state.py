@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -12,14 +12,16 @@ from pz_engine.cli import options, reporting
 from pz_engine.cli.exit_codes import ExitCode
 from pz_engine.cli.render.tables import table_lines
 from pz_engine.cli.render.terminal import Terminal
+from pz_engine.errors.exceptions import PzStateError
 
 if TYPE_CHECKING:
     from pz_engine.app.state import KeyHistory, StateOverview, StoredWatermark
+    from pz_engine.app.state_edits import PlannedEdit
 
 
 @click.group("state", subcommand_metavar="ACTION [ARGUMENTS]...")
 def command() -> None:
-    """Show what runs remember.
+    """Show and change what runs remember.
 
     Works from project.yml alone, so a broken pipeline never stands in the way.
     """
@@ -48,6 +50,108 @@ def show(terminal: Terminal, key: str | None, project_dir: Path, quiet: bool, ve
     return _print_key(terminal, key, history)
 
 
+def edit_options(command: options.Command) -> options.Command:
+    """Add the options of every change."""
+    reason = click.option("--reason", metavar="TEXT", help="Why; kept in the log of manual changes.")
+    dry_run = click.option("--dry-run", is_flag=True, help="Only show what would change.")
+    yes = click.option("--yes", is_flag=True, help="Do not ask.")
+    return options.project_option(options.verbosity_options(reason(dry_run(yes(command)))))
+
+
+@command.command("rollback")
+@click.argument("key", required=False, metavar="KEY")
+@click.option("--to-run", metavar="ID", help="The run whose captured value is wanted.")
+@edit_options
+@click.pass_obj
+def rollback(terminal: Terminal, /, key: str | None, to_run: str | None, **chosen: Any) -> int:
+    """Go back to the value that a run captured.
+
+    Backward only; the next run reads everything after that value again.
+    """
+    return _edit(terminal, "rollback", key, to_run=to_run, **chosen)
+
+
+@command.command("set")
+@click.argument("key", required=False, metavar="KEY")
+@click.option("--value", metavar="VALUE", help="The new value, spelled as it is stored.")
+@edit_options
+@click.pass_obj
+def set_value(terminal: Terminal, /, key: str | None, value: str | None, **chosen: Any) -> int:
+    """Set a stored watermark to a value, in either direction."""
+    return _edit(terminal, "set", key, value=value, **chosen)
+
+
+@command.command("clear")
+@click.argument("key", required=False, metavar="KEY")
+@edit_options
+@click.pass_obj
+def clear(terminal: Terminal, /, key: str | None, **chosen: Any) -> int:
+    """Forget a watermark; the next run reads the entity in full."""
+    return _edit(terminal, "clear", key, **chosen)
+
+
+def _edit(
+    terminal: Terminal,
+    action: Literal["rollback", "set", "clear"],
+    key: str | None,
+    *,
+    project_dir: Path,
+    reason: str | None,
+    dry_run: bool,
+    yes: bool,
+    quiet: bool,
+    verbose: int,
+    value: str | None = None,
+    to_run: str | None = None,
+) -> int:
+    from pz_engine.app.state_edits import EditRequest, StateUnreadableError, plan_edit
+
+    verbosity = options.verbosity_of(quiet, verbose)
+    try:
+        planned = plan_edit(project_dir, EditRequest(action, key, value, to_run, reason))
+    except StateUnreadableError:
+        return _unreadable(terminal, "watermarks")
+    try:
+        terminal.out(f"{planned.key}: {action} {planned.before.cursor}")
+        terminal.out(f"  from {planned.before.value} (run {planned.before.run_id})")
+        terminal.out(f"  to   {planned.after.value if planned.after is not None else 'nothing'}")
+        reporting.print_notes(terminal, planned.notes, verbosity)
+        terminal.out(planned.effect)
+        if dry_run:
+            terminal.out("nothing was changed")
+            return ExitCode.OK
+        return ExitCode.OK if not yes and not _agrees(terminal) else _apply(terminal, planned)
+    finally:
+        planned.close()
+
+
+def _agrees(terminal: Terminal) -> bool:
+    """Ask; anything but yes changes nothing.
+
+    Raises:
+        PzStateError: `PZ0516`, there is nobody to ask.
+    """
+    answer = terminal.ask("proceed? [y/N]")
+    if answer is None:
+        raise PzStateError("PZ0516", "there is no terminal to ask on", hint="add --yes")
+    is_yes = answer.strip().lower() in {"y", "yes"}
+    if not is_yes:
+        terminal.out("nothing was changed")
+    return is_yes
+
+
+def _apply(terminal: Terminal, planned: PlannedEdit) -> ExitCode:
+    from pz_engine.app.state_edits import apply_edit
+
+    applied = apply_edit(planned)
+    terminal.out("done")
+    if applied.unwritten_audit_line is None:
+        return ExitCode.OK
+    terminal.err(f"error: the change was made but could not be logged: {applied.audit_problem}")
+    terminal.err(f"append this line to .pz/state/audit.jsonl: {applied.unwritten_audit_line}")
+    return ExitCode.NODE_FAILURES
+
+
 def _print_overview(terminal: Terminal, overview: StateOverview) -> int:
     terminal.out(f"state backend: {overview.backend} (from {overview.origin})")
     code = ExitCode.OK
@@ -70,10 +174,10 @@ def _print_key(terminal: Terminal, key: str, history: KeyHistory) -> int:
         return _unreadable(terminal, "watermarks")
     cursor, kind, value = _cells(history.current)
     terminal.out(f"{key}: {cursor} {kind} {value} (run {history.current.entry.run_id})")
-    if history.is_ambiguous:
+    if history.captured.is_ambiguous:
         terminal.out("history: none, because two entities of one run could have this key")
     else:
-        runs = [(run.run_id, run.status.value, run.cursor, run.value) for run in history.runs]
+        runs = [(run.run_id, run.status.value, run.cursor, run.value) for run in history.captured.runs]
         _print_table(terminal, "history", ("run", "status", "cursor", "captured"), runs)
     changes = [
         (change.at, change.action, change.before or "-", change.after or "-", change.reason or "-")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pz_engine.events.journal_reader import LONGEST_LINE, parse_line, read_journal
+from pz_engine.events.journal_reader import LONGEST_LINE, JournalReader, parse_line
 from pz_engine.events.run_journal import RunJournal, is_legal_run_id, journal_record, sweep_journals
 from pz_engine.events.types import NodeCompleted, NodeQueued, RunCompleted, RunStarted
 from pz_engine.model.run import NodeError, NodeKind, NodeResult, NodeStatus, RunStatus
@@ -30,9 +30,9 @@ def test_lines_can_be_read_while_the_run_lives(tmp_path: Path) -> None:
     journal = RunJournal(tmp_path / "journal", RUN, on_warning=pytest.fail)
     journal(STARTED)
     journal(QUEUED)
-    assert [record["event"] for record in read_journal(journal.path).records] == ["run_started", "node_queued"]
+    assert [record["event"] for record in list(JournalReader(journal.path).records())] == ["run_started", "node_queued"]
     journal(failure("PZ0501", "bad 'secret'"))
-    assert len(read_journal(journal.path).records) == 3
+    assert len(list(JournalReader(journal.path).records())) == 3
     journal.close()
     assert "secret" not in journal.path.read_text(encoding="utf-8")
 
@@ -101,9 +101,22 @@ def test_reader_counts_what_it_cannot_use(tmp_path: Path) -> None:
     ]
     path = tmp_path / f"{RUN}.jsonl"
     path.write_text("\n".join(lines), encoding="utf-8")
-    journal = read_journal(path)
-    assert len(journal.records) == 2
+    journal = JournalReader(path)
+    assert len(list(journal.records())) == 2
     assert journal.unreadable == 3
+
+
+def test_reader_stays_small_whatever_the_file_holds(tmp_path: Path) -> None:
+    """A line without an end, or one of many megabytes, is one unreadable line; progress is passed over unparsed."""
+    good = json.dumps(journal_record(STARTED), separators=(",", ":")).encode()
+    progress = b'{"event":"node_progress","runId":"' + RUN.encode() + b'","schemaVersion":"1.0","rows":1}\n'
+    path = tmp_path / f"{RUN}.jsonl"
+    path.write_bytes(
+        good + b"\n" + progress * 1000 + b"x" * (3 * LONGEST_LINE) + b"\n" + good + b"\n" + b"y" * LONGEST_LINE
+    )
+    journal = JournalReader(path)
+    assert [record["event"] for record in journal.records()] == ["run_started", "run_started"]
+    assert journal.unreadable == 1
 
 
 def test_reader_summarises_again() -> None:
@@ -147,4 +160,4 @@ def test_closed_journal_takes_nothing_more(tmp_path: Path) -> None:
     journal.close()
     journal(RunCompleted(at=NOW, run_id=RUN, status=RunStatus.SUCCESS, succeeded=0, failed=0, skipped=0, duration_ms=1))
     journal.close()
-    assert len(read_journal(journal.path).records) == 1
+    assert len(list(JournalReader(journal.path).records())) == 1

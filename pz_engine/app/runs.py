@@ -1,0 +1,85 @@
+"""Past runs of a project, newest first; needs nothing of it but `state:`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+from pz_engine.app.host import RunRecord
+from pz_engine.config.state_only import load_state_settings
+from pz_engine.errors.exceptions import PzConfigError
+from pz_engine.model.run import NodeStatus, RunStatus
+from pz_engine.state.run_history import stored_runs
+from pz_engine.state.run_results import RunResults
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run as `pz runs` shows it; None stands for what is not known."""
+
+    run_id: str
+    status: RunStatus
+    started_at: datetime
+    finished_at: datetime | None
+    duration_ms: int | None
+    """None while the run lives, and for ever when it died."""
+
+    succeeded: int
+    failed: int
+    skipped: int
+    reused: int
+    carried_forward: int
+
+
+def list_runs(project_dir: Path) -> tuple[RunRecord, ...]:
+    """Return every run that left results, with its host's record if there is one."""
+    return tuple(
+        RunRecord(record.run_id, record.results.status, record.host) for record in stored_runs(project_dir.absolute())
+    )
+
+
+def show_runs(
+    project_dir: Path, *, limit: int | None = None, env: Mapping[str, str] | None = None
+) -> tuple[RunRow, ...]:
+    """Return the newest runs.
+
+    Args:
+        project_dir: the project's directory.
+        limit: how many; None for all.
+        env: in place of the process environment.
+
+    Raises:
+        PzConfigError: `PZ0534`, the limit is below 1.
+        PzValidationError: there is no `project.yml`, or its `state:` is wrong.
+    """
+    if limit is not None and limit < 1:
+        raise PzConfigError("PZ0534", f"--limit must be at least 1, not {limit}", hint="pz runs --limit 20")
+    load_state_settings(project_dir, env=os.environ if env is None else env)
+    return tuple(islice(_rows(project_dir), limit))
+
+
+def _rows(project_dir: Path) -> Iterator[RunRow]:
+    for run in stored_runs(project_dir):
+        yield _row(run.run_id, run.results)
+
+
+def _row(run_id: str, results: RunResults) -> RunRow:
+    finished = results.finished_at
+    statuses = [result.status for result in results.results]
+    provenance = [result.provenance for result in results.results]
+    return RunRow(
+        run_id,
+        results.status,
+        results.started_at,
+        finished,
+        int((finished - results.started_at).total_seconds() * 1000) if finished is not None else None,
+        statuses.count(NodeStatus.SUCCESS),
+        statuses.count(NodeStatus.FAILED),
+        statuses.count(NodeStatus.SKIPPED),
+        provenance.count("reused"),
+        provenance.count("carried_forward"),
+    )
