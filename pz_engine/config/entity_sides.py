@@ -106,9 +106,14 @@ def _parse_columns(reader: BlockReader) -> dict[str, str] | None:
                 else "has no type that a contract accepts"
             )
             text = node.text if isinstance(node, Scalar) else ""
-            hint = reader.report.near_miss(text, CONTRACT_TYPE_NAMES) or f"types: {', '.join(CONTRACT_TYPE_NAMES)}"
-            reader.report.add("PZ0101", f"column '{name}' {cause}", line=line, hint=hint)
+            reader.report.add("PZ0101", f"column '{name}' {cause}", line=line, hint=_type_hint(text, reader.report))
     return columns or None
+
+
+def _type_hint(text: str, report: Reporter) -> str:
+    if text.startswith("decimal("):
+        return "write decimal(10,2), and between braces 'decimal(10,2)' in quotes, or its comma ends the value"
+    return report.near_miss(text, CONTRACT_TYPE_NAMES) or f"types: {', '.join(CONTRACT_TYPE_NAMES)}"
 
 
 def _parse_strategy(reader: BlockReader) -> Strategy | None:

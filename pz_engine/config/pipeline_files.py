@@ -134,6 +134,8 @@ class _Walk:
                         pending.append((path, above | {real}))
                     elif entry.endswith(".sql"):
                         yield path
+                    elif not entry.startswith(".") and not _leads_somewhere(self._project_dir / path):
+                        self._problems.errors.append(_dead_link(printable(path)).diagnostic)
 
 
 def _check_folder(folder: str, real: str, above: frozenset[str]) -> None:
@@ -153,6 +155,20 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:  # a link to itself
         return False
+
+
+def _leads_somewhere(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError:
+        return not path.is_symlink()
+    return True
+
+
+def _dead_link(name: str) -> PzConfigError:
+    return PzConfigError(
+        "PZ0101", f"{name} is a link that leads nowhere", file=name, hint="correct the link, or remove it"
+    )
 
 
 def _names_in(folder: Path, name: str) -> list[str]:
