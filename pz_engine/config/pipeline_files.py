@@ -126,11 +126,13 @@ class _Walk:
                 real = os.path.realpath(self._project_dir / folder)
                 _check_folder(folder, real, above)
                 for entry in _names_in(self._project_dir / folder, folder):
+                    if entry == "configs":
+                        continue
                     path = f"{folder}/{entry}"
                     is_folder = _is_folder(self._project_dir / path)
                     if is_folder and entry.endswith(".sql"):
                         self._problems.errors.append(not_a_file(stat.S_IFDIR, printable(path)).diagnostic)
-                    elif is_folder and entry != "configs":
+                    elif is_folder:
                         pending.append((path, above | {real}))
                     elif entry.endswith(".sql"):
                         yield path
