@@ -57,8 +57,8 @@ def _template_problems(project_dir: Path) -> list[Diagnostic]:
     if not (project_dir / PROJECT_FILE).is_file():
         return []
     problems = ProblemCollector()
-    stems = {path.stem for path in (project_dir / "pipelines").rglob("*.sql")}
-    lint_templates(load_pipeline_files(project_dir, ProblemCollector()), stems, problems)
+    found = load_pipeline_files(project_dir, ProblemCollector())
+    lint_templates(found.pipelines, set(found.names), problems)
     return problems.errors
 
 

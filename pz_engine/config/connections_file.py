@@ -5,61 +5,76 @@ Variables are resolved only in a connection's own configuration, never below `en
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pz_engine.base.identifiers import is_identifier, suggest_identifier
+from pz_engine.config import connection_keys as keys
+from pz_engine.config.block_reader import BlockReader, refuse_retired
+from pz_engine.config.definitions import Key
 from pz_engine.config.entity_sides import entity_name_problem, parse_read_side, parse_write_side
 from pz_engine.config.env_interpolation import has_reference, interpolate
-from pz_engine.config.located import Located, Scalar, Table, as_bool, as_int, as_text, plain, scalars
+from pz_engine.config.file_text import is_there
+from pz_engine.config.located import Located, Table, kind_of, plain, scalars
 from pz_engine.config.policy_blocks import parse_rate_limit, parse_retry
 from pz_engine.config.reporter import Reporter
-from pz_engine.config.shape_check import kind_of
 from pz_engine.config.yaml_reader import read_yaml_file
 from pz_engine.errors.collector import ProblemCollector
-from pz_engine.errors.exceptions import PzConfigError
 from pz_engine.model.connection import Connection
 from pz_engine.model.entity import Entity
 
 CONNECTIONS_FILE = "connections.yml"
 """Name of the file with every connection; it may be absent."""
 
-RESERVED_KEYS = ("connector", "entities", "max_concurrency", "rate_limit", "retry", "allow_unsigned_extensions")
+RESERVED_KEYS = keys.CONNECTION_BLOCK.names
 """Connection keys that belong to the engine and never reach a connector."""
+
+_NAME = re.compile(keys.CONNECTION_NAME)
+_LONGEST_SUGGESTION = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionsYaml:
+    """A read `connections.yml`."""
+
+    connections: Mapping[str, Connection]
+    broken: frozenset[str] = frozenset()
+    """Names that are written but have no usable connection; their problem is reported."""
 
 
 def load_connections_file(
     project_dir: Path, env: Mapping[str, str], problems: ProblemCollector, *, only: str | None = None
-) -> dict[str, Connection] | None:
+) -> ConnectionsYaml | None:
     """Read the file, or just one connection of it.
 
     Every problem goes to `problems`, and None comes back when the file cannot be read at all.
     """
     path = project_dir / CONNECTIONS_FILE
-    if not path.is_file():
-        return {}
-    try:
-        table = read_yaml_file(path, CONNECTIONS_FILE)
-    except PzConfigError as error:
-        problems.errors.append(error.diagnostic)
+    if not is_there(path):
+        return ConnectionsYaml({})
+    table = read_yaml_file(path, CONNECTIONS_FILE, problems)
+    if table is None:
         return None
     report = Reporter(problems, CONNECTIONS_FILE, CONNECTIONS_FILE)
+    retired = {entry.name: entry for entry in keys.CONNECTIONS.retired}
     connections: dict[str, Connection] = {}
+    broken: set[str] = set()
     for name, node in table.entries.items():
         line = table.line_of(name)
         if only not in {None, name}:
             continue
-        if name == "outputs":
-            report.add(
-                "PZ0347", "outputs is retired", line=line,
-                hint="declare a connection and write with INSERT INTO {{ sink('<connection>', '<entity>') }}",
-            )  # fmt: skip
+        if name in retired:
+            refuse_retired(retired[name], node, line, report)
             continue
         connection = _parse_connection(name, node, line, env, report.at(f"connection '{name}'"))
-        if connection is not None:
+        if connection is None:
+            broken.add(name)
+        else:
             connections[name] = connection
-    return connections
+    return ConnectionsYaml(connections, frozenset(broken))
 
 
 def _parse_connection(
@@ -71,33 +86,24 @@ def _parse_connection(
             "PZ0101", f"must be a mapping, not {kind_of(node)}", line=line, hint="write connector: <name> below it"
         )
         return None
-    connector = as_text(node.get("connector"))
-    if not connector:
-        report.add(
-            "PZ0101", "the required key connector is missing" if "connector" not in node.entries else
-            "connector must be a name", line=node.line_of("connector") if "connector" in node.entries else line,
-            hint="write connector: localfiles, or another one of `pz connectors`",
-        )  # fmt: skip
-    rate_limit, retry = node.get("rate_limit"), node.get("retry")
+    reader = BlockReader(keys.CONNECTION_BLOCK, Table(node.entries, line, node.key_lines), report)
     return Connection(
         name,
-        connector or "",
+        reader.read(keys.CONNECTOR),
         _parse_config(node, env, report),
-        _parse_entities(node, report),
-        _parse_max_concurrency(node, report),
-        parse_rate_limit(rate_limit, report) if rate_limit is not None else None,
-        parse_retry(retry, report) if retry is not None else None,
-        _parse_allow_unsigned(node, report),
+        _parse_entities(reader.read(keys.ENTITIES), report),
+        reader.read(keys.MAX_CONCURRENCY),
+        parse_rate_limit(reader.read(keys.RATE_LIMIT), report),
+        parse_retry(reader.read(keys.RETRY), report),
+        reader.read(keys.ALLOW_UNSIGNED_EXTENSIONS),
         line,
     )
 
 
 def _check_name(name: str, line: int | None, report: Reporter) -> None:
-    if is_identifier(name) and "__" not in name:
+    if _NAME.fullmatch(name):
         return
-    suggestion = suggest_identifier(name)
-    while "__" in suggestion:
-        suggestion = suggestion.replace("__", "_")
+    suggestion = re.sub("__+", "_", suggest_identifier(name[:_LONGEST_SUGGESTION]))
     cause = "its name may not hold two underscores in a row" if is_identifier(name) else "its name is not an identifier"
     report.add("PZ0136", cause, line=line, hint=f"rename it to {suggestion}")
 
@@ -108,41 +114,8 @@ def _parse_config(node: Table, env: Mapping[str, str], report: Reporter) -> dict
     return value
 
 
-def _parse_max_concurrency(node: Table, report: Reporter) -> int | None:
-    if "max_concurrency" not in node.entries:
-        return None
-    limit = as_int(node.get("max_concurrency"))
-    if limit is None or limit < 1:
-        report.add(
-            "PZ0122", "max_concurrency must be a whole number of at least 1", line=node.line_of("max_concurrency"),
-            hint="write max_concurrency: 4",
-        )  # fmt: skip
-        return None
-    return limit
-
-
-def _parse_allow_unsigned(node: Table, report: Reporter) -> bool:
-    child = node.present("allow_unsigned_extensions")
-    if child is None:
-        return False
-    value = as_bool(child)
-    if value is None:
-        report.add(
-            "PZ0101", "allow_unsigned_extensions must be true or false", line=node.line_of("allow_unsigned_extensions"),
-            hint="write allow_unsigned_extensions: true",
-        )  # fmt: skip
-    return bool(value)
-
-
-def _parse_entities(node: Table, report: Reporter) -> dict[str, Entity]:
-    block = node.present("entities")
+def _parse_entities(block: Table | None, report: Reporter) -> dict[str, Entity]:
     if block is None:
-        return {}
-    if not isinstance(block, Table):
-        report.add(
-            "PZ0101", f"entities must be a mapping, not {kind_of(block)}", line=node.line_of("entities"),
-            hint="write <entity>: {read: {...}} below it",
-        )  # fmt: skip
         return {}
     _warn_about_references(block, report)
     found: dict[str, Entity] = {}
@@ -165,33 +138,31 @@ def _parse_entity(name: str, node: Located, line: int | None, report: Reporter) 
             "PZ0101", "it has neither read: nor write:", line=line, hint="write read: or write: below it; both may be empty"
         )  # fmt: skip
         return None
-    sides: dict[str, Table] = {}
-    for key, child in node.entries.items():
-        key_line = node.line_of(key)
-        if key not in {"read", "write"}:
-            report.add(
-                "PZ0101", f"has an unknown key '{key}'", line=key_line, hint="only read and write belong here; options go below them"
-            )  # fmt: skip
-        elif isinstance(child, Table):
-            sides[key] = Table(child.entries, key_line, child.key_lines)
-        elif child.is_blank:
-            sides[key] = Table({}, key_line)
-        else:
-            report.add(
-                "PZ0101", f"{key} must be a mapping, not {kind_of(child)}", line=key_line, hint=f"write {key}: {{}}"
-            )
+    reader = BlockReader(keys.ENTITY_BLOCK, node, report)
+    reader.refuse_other_keys()
+    read, write = _side(reader, keys.READ), _side(reader, keys.WRITE)
     return Entity(
         name,
-        parse_read_side(sides["read"], name, report.at(f"{report.where}, read")) if "read" in sides else None,
-        parse_write_side(sides["write"], name, report.at(f"{report.where}, write")) if "write" in sides else None,
+        parse_read_side(read, name, report.at(f"{report.where}, read")) if read is not None else None,
+        parse_write_side(write, name, report.at(f"{report.where}, write")) if write is not None else None,
         line,
-    )  # fmt: skip
+    )
+
+
+def _side(reader: BlockReader, key: Key[Table | None]) -> Table | None:
+    """Return a side placed on the line of its key; a key with no body declares it too."""
+    if key.name not in reader.table.entries:
+        return None
+    found = reader.read(key) or Table({})
+    return Table(found.entries, reader.table.line_of(key.name), found.key_lines)
 
 
 def _warn_about_references(block: Table, report: Reporter) -> None:
+    seen: set[int] = set()
     for scalar in scalars(block):
-        if isinstance(scalar, Scalar) and has_reference(scalar.text):
-            report.problems.warn(
-                "PZ0133", f"{report.where}: a ${{NAME}} below entities stays literal text", file=report.file,
-                line=scalar.line, hint="move the value to the connection's own keys",
+        if has_reference(scalar.text) and id(scalar) not in seen:
+            seen.add(id(scalar))
+            report.warn(
+                "PZ0133", "a ${NAME} below entities stays literal text", line=scalar.line,
+                hint="move the value to the connection's own keys",
             )  # fmt: skip

@@ -5,29 +5,27 @@ Both surfaces accept the same keys with the same codes; connector options pass t
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Any, TypeVar
+import re
+from typing import Any
 
-from pz_engine.base.near_miss import did_you_mean
-from pz_engine.config.located import Scalar, Table, as_text, plain
+from pz_engine.config import connection_keys as keys
+from pz_engine.config.block_reader import BlockReader
+from pz_engine.config.definitions import Block
+from pz_engine.config.kinds import ContractType, Malformed
+from pz_engine.config.located import Scalar, Table, as_text, kind_of, plain
 from pz_engine.config.policy_blocks import parse_retry, parse_sync
 from pz_engine.config.reporter import Reporter
-from pz_engine.config.shape_check import kind_of, text_list
-from pz_engine.model.contract_types import CONTRACT_TYPE_NAMES, duck_type_of
+from pz_engine.model.contract_types import CONTRACT_TYPE_NAMES
 from pz_engine.model.entity import ReadSide, WriteSide
-from pz_engine.model.policies import OnDelete, SchemaPolicy, Strategy
+from pz_engine.model.policies import Strategy
 
-READ_KEYS = ("columns", "sync", "retry", "partition_column", "partitions", "files_per_partition")
+READ_KEYS = keys.READ_BLOCK.names
 """Keys of a read side that the engine owns."""
 
-WRITE_KEYS = ("strategy", "keys", "duplicates", "on_delete", "schema_policy", "retry")
+WRITE_KEYS = keys.WRITE_BLOCK.names
 """Keys of a write side that the engine owns."""
 
-_READ_REMOVED = ("columns", "sync", "retry", "incremental", "schema", "table", "rate_limit", "max_concurrency")
-_WRITE_REMOVED = (
-    *WRITE_KEYS, "mode", "accept_duplicates", "write", "input", "schema", "table", "rate_limit", "max_concurrency",
-)  # fmt: skip
-_Choice = TypeVar("_Choice", bound=Enum)
+_ENTITY_NAME = re.compile(keys.ENTITY_NAME)
 
 
 def entity_name_problem(name: str) -> str | None:
@@ -36,11 +34,13 @@ def entity_name_problem(name: str) -> str | None:
     >>> entity_name_problem("dbo.orders") is None, entity_name_problem("a..b")
     (True, 'has an empty part between dots')
     """
+    if _ENTITY_NAME.fullmatch(name):
+        return None
     if not name:
         return "is empty"
     if any(character.isspace() for character in name):
         return "contains a blank"
-    return "has an empty part between dots" if "" in name.split(".") else None
+    return "has an empty part between dots" if "" in name.split(".") else "contains a control character"
 
 
 def parse_read_side(table: Table, entity: str, report: Reporter) -> ReadSide:
@@ -51,158 +51,90 @@ def parse_read_side(table: Table, entity: str, report: Reporter) -> ReadSide:
         entity: the entity's name, for rewrites shown in hints.
         report: receives every problem, and names the file.
     """
-    _refuse_retired_read(table, report)
+    reader = BlockReader(keys.READ_BLOCK, table, report)
+    reader.refuse_other_keys()
     _refuse_qualifiers(table, entity, report)
-    columns = _parse_columns(table, report)
-    sync_node = table.get("sync")
-    sync = parse_sync(sync_node, report) if sync_node is not None else None
-    retry_node = table.get("retry")
-    retry = parse_retry(retry_node, report) if retry_node is not None else None
-    return ReadSide(_options(table, _READ_REMOVED), columns, sync, retry, report.file, table.line)
+    columns = _parse_columns(reader)
+    sync = parse_sync(reader.read(keys.SYNC), report)
+    retry = parse_retry(reader.read(keys.RETRY), report)
+    return ReadSide(_options(table, keys.READ_BLOCK), columns, sync, retry, report.file, table.line)
 
 
 def parse_write_side(table: Table, entity: str, report: Reporter) -> WriteSide:
     """Read a write side; arguments as for `parse_read_side`."""
-    _refuse_retired_write(table, report)
+    reader = BlockReader(keys.WRITE_BLOCK, table, report)
+    reader.refuse_other_keys()
     _refuse_qualifiers(table, entity, report)
-    strategy = _parse_strategy(table, report)
-    keys: tuple[str, ...] = ()
-    if "keys" in table.entries:
-        found = text_list(table.entries["keys"])
-        if found is None:
-            report.add(
-                "PZ0101", "keys must be a list of column names", line=table.line_of("keys"),
-                hint="write keys: [id]",
-            )  # fmt: skip
-        else:
-            keys = found
-    if "duplicates" in table.entries and as_text(table.get("duplicates")) != "accept":
-        report.add(
-            "PZ0334", "duplicates accepts only the word accept", line=table.line_of("duplicates"),
-            hint="write duplicates: accept, or remove the key",
-        )  # fmt: skip
-    on_delete = _choice(table, "on_delete", OnDelete, report)
+    strategy = _parse_strategy(reader)
+    on_delete = reader.read(keys.ON_DELETE)
     if on_delete is not None and strategy is not None and strategy is not Strategy.MERGE:
-        report.add(
-            "PZ0334", "on_delete needs strategy: merge", line=table.line_of("on_delete"),
-            hint="write strategy: merge with keys, or remove on_delete",
+        reader.add(
+            "PZ0334", "on_delete needs strategy: merge", keys.ON_DELETE.name,
+            "write strategy: merge with keys, or remove on_delete",
         )  # fmt: skip
-    policy = _choice(table, "schema_policy", SchemaPolicy, report)
-    retry_node = table.get("retry")
-    retry = parse_retry(retry_node, report) if retry_node is not None else None
     return WriteSide(
-        strategy or Strategy.APPEND, keys, "duplicates" in table.entries, on_delete,
-        policy or SchemaPolicy.FAIL_ON_CHANGE, _options(table, _WRITE_REMOVED), retry, report.file, table.line,
-    )  # fmt: skip
+        strategy or keys.STRATEGY.default,
+        reader.read(keys.KEYS),
+        reader.read(keys.DUPLICATES) is not None,
+        on_delete,
+        reader.read(keys.SCHEMA_POLICY),
+        _options(table, keys.WRITE_BLOCK),
+        parse_retry(reader.read(keys.RETRY), report),
+        report.file,
+        table.line,
+    )
 
 
-def _options(table: Table, removed: tuple[str, ...]) -> dict[str, Any]:
-    return {key: plain(value) for key, value in table.entries.items() if key not in removed}
+def _options(table: Table, block: Block) -> dict[str, Any]:
+    kept = block.kept_names
+    return {key: plain(value) for key, value in table.entries.items() if key not in kept}
 
 
-def _parse_columns(table: Table, report: Reporter) -> dict[str, str] | None:
-    node = table.present("columns")
-    if node is None:
-        return None
-    if not isinstance(node, Table):
-        report.add(
-            "PZ0101", f"columns must be a mapping of column to type, not {kind_of(node)}",
-            line=table.line_of("columns"), hint="write columns: {id: bigint, name: varchar}",
-        )  # fmt: skip
-        return None
+def _parse_columns(reader: BlockReader) -> dict[str, str] | None:
+    table = reader.read(keys.COLUMNS)
     columns: dict[str, str] = {}
-    for name, child in node.entries.items():
-        type_name = child.text if isinstance(child, Scalar) else None
-        if type_name is not None and duck_type_of(type_name) is not None:
-            columns[name] = type_name
-            continue
-        if type_name is None:
-            cause = f"column '{name}' must have a type name, not {kind_of(child)}"
-        else:
-            cause = f"column '{name}' has no type that a contract accepts"
-        report.add(
-            "PZ0101", f"{cause}", line=node.line_of(name),
-            hint=did_you_mean(type_name or "", CONTRACT_TYPE_NAMES) or f"types: {', '.join(CONTRACT_TYPE_NAMES)}",
-        )  # fmt: skip
+    for name, node in table.entries.items() if table is not None else ():
+        line = table.line_of(name) if table is not None else None
+        if not name.strip():
+            reader.report.add("PZ0101", "a column has no name", line=line, hint="write <column>: <type>")
+        try:
+            columns[name] = ContractType().parse(node)
+        except Malformed as problem:
+            cause = (
+                f"must have a type name, not {problem.found}"
+                if problem.found
+                else "has no type that a contract accepts"
+            )
+            text = node.text if isinstance(node, Scalar) else ""
+            reader.report.add("PZ0101", f"column '{name}' {cause}", line=line, hint=_type_hint(text, reader.report))
     return columns or None
 
 
-def _parse_strategy(table: Table, report: Reporter) -> Strategy | None:
-    if "strategy" not in table.entries:
-        return Strategy.APPEND
-    node = table.entries["strategy"]
+def _type_hint(text: str, report: Reporter) -> str:
+    if text.startswith("decimal("):
+        return "write decimal(10,2), and between braces 'decimal(10,2)' in quotes, or its comma ends the value"
+    return report.near_miss(text, CONTRACT_TYPE_NAMES) or f"types: {', '.join(CONTRACT_TYPE_NAMES)}"
+
+
+def _parse_strategy(reader: BlockReader) -> Strategy | None:
+    """Return the strategy; another word is `PZ0228`, anything but a word `PZ0334`."""
+    node = reader.table.get(keys.STRATEGY.name)
     text = as_text(node)
-    names = [strategy.value for strategy in Strategy]
-    if text in names:
-        return Strategy(text)
-    line = table.line_of("strategy")
-    if text is None or node.is_blank:
-        report.add(
-            "PZ0334", f"strategy must be a name, not {kind_of(node)}", line=line,
-            hint="use replace, append or merge",
-        )  # fmt: skip
+    words = [strategy.value for strategy in Strategy]
+    if node is None or text in words:
+        return reader.read(keys.STRATEGY)
+    usage = "use replace, append or merge"
+    if text is None:
+        reader.add("PZ0334", f"strategy must be a word, not {kind_of(node)}", keys.STRATEGY.name, usage)
     else:
-        report.add(
-            "PZ0228", f"there is no strategy '{text}'", line=line,
-            hint=did_you_mean(text, names) or "use replace, append or merge",
-        )  # fmt: skip
+        cause = f"there is no strategy '{text}'" if text else "strategy has no value"
+        reader.add("PZ0228", cause, keys.STRATEGY.name, reader.report.near_miss(text, words) or usage)
     return None
-
-
-def _choice(table: Table, key: str, choices: type[_Choice], report: Reporter) -> _Choice | None:
-    if key not in table.entries:
-        return None
-    text = as_text(table.get(key))
-    names = [str(choice.value) for choice in choices]
-    if text in names:
-        return choices(text)
-    report.add(
-        "PZ0334", f"{key} must be one of {', '.join(names)}", line=table.line_of(key),
-        hint=did_you_mean(text or "", names) or f"write {key}: {names[0]}",
-    )  # fmt: skip
-    return None
-
-
-def _refuse_retired_read(table: Table, report: Reporter) -> None:
-    if "incremental" in table.entries:
-        block = table.entries["incremental"]
-        cursor = as_text(block.get("cursor")) if isinstance(block, Table) else as_text(block)
-        report.add(
-            "PZ0332", "incremental is now sync", line=table.line_of("incremental"),
-            hint=f"write sync: {{mode: incremental, cursor: {cursor or '<column>'}}}",
-        )  # fmt: skip
-    for key in ("rate_limit", "max_concurrency"):
-        if key in table.entries:
-            report.add(
-                "PZ0318", f"{key} belongs to the connection", line=table.line_of(key),
-                hint=f"move {key} to the connection in connections.yml",
-            )  # fmt: skip
-
-
-def _refuse_retired_write(table: Table, report: Reporter) -> None:
-    renamed = {
-        "mode": "write strategy: replace, append or merge",
-        "accept_duplicates": "write duplicates: accept",
-        "write": "write its keys directly, without the wrapper",
-    }
-    for key, hint in renamed.items():
-        if key in table.entries:
-            report.add("PZ0333", f"{key} is retired", line=table.line_of(key), hint=hint)
-    for key, code in (("rate_limit", "PZ0318"), ("max_concurrency", "PZ0122")):
-        if key in table.entries:
-            report.add(
-                code, f"{key} belongs to the connection", line=table.line_of(key),
-                hint=f"move {key} to the connection in connections.yml",
-            )  # fmt: skip
-    if "input" in table.entries:
-        report.add(
-            "PZ0112", "input is removed; the pipeline is the input", line=table.line_of("input"),
-            hint="start the pipeline's file with INSERT INTO {{ sink(...) }}",
-        )  # fmt: skip
 
 
 def _refuse_qualifiers(table: Table, entity: str, report: Reporter) -> None:
-    found = [key for key in ("schema", "table") if key in table.entries]
+    """Report `schema` and `table` once for both."""
+    found = [retired.name for retired in keys.QUALIFIERS if retired.name in table.entries]
     if not found:
         return
     schema, name = as_text(table.get("schema")), as_text(table.get("table")) or entity.rpartition(".")[2]

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pz_engine.config.connections_file import CONNECTIONS_FILE, load_connections_file
+from pz_engine.config.file_names import printable
+from pz_engine.config.file_text import is_there
 from pz_engine.config.pipeline_files import (
     load_pipeline_files,
     refuse_retired_folders,
@@ -59,22 +61,32 @@ def load_project(
         PzValidationError: every problem of every file.
     """
     problems = ProblemCollector()
+    _check_folder_name(project_dir, problems)
     loaded = load_project_file(project_dir, env, vars_overrides or {}, problems)
     for file in (PROJECT_FILE, CONNECTIONS_FILE):
-        other = file.removesuffix(".yml") + ".yaml"
-        if (project_dir / other).is_file():
+        other = file.replace(".yml", ".yaml")
+        if is_there(project_dir / other):
             warn_other_extension(other, problems)
     connections = load_connections_file(project_dir, env, problems)
     if loaded is not None:
         report = Reporter(problems, PROJECT_FILE, PROJECT_FILE)
         check_state_connection(loaded.project.state, connections, report, loaded.state_connection_line)
     refuse_retired_folders(project_dir, problems)
-    pipelines = load_pipeline_files(project_dir, problems)
-    names = {pipeline.name: pipeline for pipeline in pipelines}
-    sidecars = load_sidecars(project_dir, sidecar_files(project_dir, problems), names, problems)
+    found = load_pipeline_files(project_dir, problems)
+    sidecars = load_sidecars(project_dir, sidecar_files(project_dir, problems), found.names, problems)
     problems.raise_if_any()
-    if loaded is None:
-        raise PzInternalError("project.yml was not loaded and no problem was reported")
+    if loaded is None or connections is None:
+        raise PzInternalError("a project file was not loaded and no problem was reported")
     return ProjectFiles(
-        project_dir, loaded.project, connections or {}, pipelines, sidecars, tuple(problems.warnings)
-    )  # fmt: skip
+        project_dir, loaded.project, connections.connections, found.pipelines, sidecars, tuple(problems.warnings)
+    )
+
+
+def _check_folder_name(project_dir: Path, problems: ProblemCollector) -> None:
+    try:
+        str(project_dir).encode()
+    except UnicodeEncodeError:
+        problems.add(
+            "PZ0101", f"the path of the project folder is not UTF-8: {printable(str(project_dir))}",
+            hint="rename its folders, or move the project",
+        )  # fmt: skip

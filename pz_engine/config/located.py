@@ -72,6 +72,19 @@ def plain(node: Located) -> Any:
     return {key: plain(value) for key, value in node.entries.items()}
 
 
+def kind_of(node: Located) -> str:
+    """Name what was written, without echoing it."""
+    if isinstance(node, Table):
+        return "a mapping"
+    if isinstance(node, Listing):
+        return "a list"
+    if node.is_blank:
+        return "nothing"
+    if isinstance(node.value, bool):
+        return "a boolean"
+    return "a number" if isinstance(node.value, (int, float)) else "text"
+
+
 def scalars(node: Located) -> Iterator[Scalar]:
     """Yield every scalar below a node, in order."""
     if isinstance(node, Scalar):

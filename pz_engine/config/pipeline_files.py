@@ -1,16 +1,22 @@
 """Finds and reads the files below `pipelines/`.
 
-A pipeline is named after its file, never after its folder; files in a folder called `configs` are no pipelines.
+A pipeline is named after its file, never after its folder; files in a folder called `configs` are no pipelines. What
+cannot be read is a problem, never silently left out.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from pz_engine.base.identifiers import is_identifier, suggest_identifier
+from pz_engine.config.file_names import is_printable, printable
+from pz_engine.config.file_text import cannot_read, is_there, not_a_file, read_file_text
 from pz_engine.errors.collector import ProblemCollector
+from pz_engine.errors.exceptions import PzConfigError
 from pz_engine.model.pipeline import PipelineFile
 
 PIPELINES_DIR = "pipelines"
@@ -20,14 +26,26 @@ CONFIGS_DIR = f"{PIPELINES_DIR}/configs"
 """Folder of all sidecars."""
 
 
-def load_pipeline_files(project_dir: Path, problems: ProblemCollector) -> tuple[PipelineFile, ...]:
-    """Read every pipeline in path order; every problem goes to `problems`."""
+@dataclass(frozen=True, slots=True)
+class PipelineFiles:
+    """The pipelines of a project."""
+
+    pipelines: tuple[PipelineFile, ...]
+    """In path order; what could not be read is left out, and a second file of one name."""
+
+    names: frozenset[str]
+    """Names of all files, readable or not."""
+
+
+def load_pipeline_files(project_dir: Path, problems: ProblemCollector) -> PipelineFiles:
+    """Read every pipeline; every problem goes to `problems`."""
     found: dict[str, PipelineFile] = {}
-    for file in _sql_files(project_dir):
-        name = file.rpartition("/")[2].removesuffix(".sql")
+    files = sorted(_Walk(project_dir, problems).files())
+    for file in files:
+        name = pipeline_name(file)
         if not is_identifier(name):
             problems.add(
-                "PZ0136", f"pipeline file {file} is not named like an identifier", file=file,
+                "PZ0136", f"pipeline file {printable(file)} is not named like an identifier", file=printable(file),
                 hint=f"rename it to {suggest_identifier(name)}.sql",
             )  # fmt: skip
             continue
@@ -37,18 +55,29 @@ def load_pipeline_files(project_dir: Path, problems: ProblemCollector) -> tuple[
                 hint="rename one of the files; folders are not part of the name",
             )  # fmt: skip
             continue
-        text = _read(project_dir / file, file, problems)
-        if text is not None:
-            found[name] = PipelineFile(name, file, text)
-    return tuple(found.values())
+        with problems.catching():
+            found[name] = PipelineFile(name, file, read_file_text(project_dir / file, file))
+    return PipelineFiles(tuple(found.values()), frozenset(map(pipeline_name, files)))
+
+
+def pipeline_name(file: str) -> str:
+    """Return the name of a pipeline's file.
+
+    >>> pipeline_name("pipelines/marts/orders.sql")
+    'orders'
+    """
+    return file.rpartition("/")[2].removesuffix(".sql")
 
 
 def sidecar_files(project_dir: Path, problems: ProblemCollector) -> tuple[str, ...]:
     """Return the sidecars in order and warn about files with the other YAML extension."""
-    names = _file_names(project_dir / CONFIGS_DIR)
+    folder = project_dir / CONFIGS_DIR
+    names: list[str] = []
+    with problems.catching():
+        names = _names_in(folder, CONFIGS_DIR) if is_there(folder) else []
     for name in names:
         if name.endswith(".yaml"):
-            warn_other_extension(f"{CONFIGS_DIR}/{name}", problems)
+            warn_other_extension(f"{CONFIGS_DIR}/{printable(name)}", problems)
     return tuple(f"{CONFIGS_DIR}/{name}" for name in names if name.endswith(".yml"))
 
 
@@ -66,48 +95,91 @@ def refuse_retired_folders(project_dir: Path, problems: ProblemCollector) -> Non
         root = project_dir / folder
         if not root.is_dir():
             continue
-        files = [name for name in _file_names(root) if name.endswith((".yml", ".yaml"))]
-        for place in [f"{folder}/{name}" for name in files] or [folder]:
-            stem = place.rpartition("/")[2].rpartition(".")[0] or "<connection>"
+        names: list[str] = []
+        with problems.catching():
+            names = [name for name in _names_in(root, folder) if name.endswith((".yml", ".yaml"))]
+        for place in [f"{folder}/{printable(name)}" for name in names] or [folder]:
+            stem = place.rpartition("/")[2].rpartition(".")[0]
+            name = suggest_identifier(stem) if stem else "<connection>"
             problems.add(
                 "PZ0346", f"{place}: the folder {folder} is retired", file=place,
-                hint=f"write in connections.yml:\n{stem}:\n  connector: <name>\n  entities:\n    <entity>:\n      {side}: {{}}",
+                hint=f"write in connections.yml:\n{name}:\n  connector: <name>\n  entities:\n    <entity>:\n      {side}: {{}}",
             )  # fmt: skip
 
 
-def _sql_files(project_dir: Path) -> list[str]:
-    return sorted(_walk(project_dir / PIPELINES_DIR, PIPELINES_DIR))
+class _Walk:
+    """Finds the pipelines of one project; follows links, but not back up."""
+
+    def __init__(self, project_dir: Path, problems: ProblemCollector) -> None:
+        self._project_dir = project_dir
+        self._problems = problems
+
+    def files(self) -> Iterator[str]:
+        """Yield every pipeline's file, in no particular order."""
+        real = os.path.realpath(self._project_dir)
+        pending = [(PIPELINES_DIR, frozenset({real, *map(str, Path(real).parents)}))]
+        if not is_there(self._project_dir / PIPELINES_DIR):
+            return
+        while pending:
+            folder, above = pending.pop()
+            with self._problems.catching():
+                real = os.path.realpath(self._project_dir / folder)
+                _check_folder(folder, real, above)
+                for entry in _names_in(self._project_dir / folder, folder):
+                    if entry == "configs":
+                        continue
+                    path = f"{folder}/{entry}"
+                    is_folder = _is_folder(self._project_dir / path)
+                    if is_folder and entry.endswith(".sql"):
+                        self._problems.errors.append(not_a_file(stat.S_IFDIR, printable(path)).diagnostic)
+                    elif is_folder:
+                        pending.append((path, above | {real}))
+                    elif entry.endswith(".sql"):
+                        yield path
+                    elif not entry.startswith(".") and not _leads_somewhere(self._project_dir / path):
+                        self._problems.errors.append(_dead_link(printable(path)).diagnostic)
 
 
-def _walk(folder: Path, name: str) -> Iterator[str]:
+def _check_folder(folder: str, real: str, above: frozenset[str]) -> None:
+    if real in above:
+        raise PzConfigError(
+            "PZ0101", f"{folder} is a link to a folder that it lies in", file=folder, hint="remove the link"
+        )
+    if not is_printable(folder):
+        raise PzConfigError(
+            "PZ0136", f"the folder {printable(folder)} has a name that cannot be printed", file=printable(folder),
+            hint=f"rename it to {suggest_identifier(folder.rpartition('/')[2])}",
+        )  # fmt: skip
+
+
+def _is_folder(path: Path) -> bool:
     try:
-        entries = list(os.scandir(folder))
+        return path.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _leads_somewhere(path: Path) -> bool:
+    try:
+        path.stat()
     except OSError:
-        return
-    for entry in entries:
-        path = f"{name}/{entry.name}"
-        if entry.is_dir():
-            if entry.name != "configs":
-                yield from _walk(folder / entry.name, path)
-        elif entry.name.endswith(".sql"):
-            yield path
+        return not path.is_symlink()
+    return True
 
 
-def _file_names(folder: Path) -> list[str]:
+def _dead_link(name: str) -> PzConfigError:
+    return PzConfigError(
+        "PZ0101", f"{name} is a link that leads nowhere", file=name, hint="correct the link, or remove it"
+    )
+
+
+def _names_in(folder: Path, name: str) -> list[str]:
+    """Return the names in a folder, in order.
+
+    Raises:
+        PzConfigError: `PZ0101`, it cannot be read or is no folder.
+    """
     try:
-        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
-    except OSError:
-        return []
-
-
-def _read(path: Path, file: str, problems: ProblemCollector) -> str | None:
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        problems.add("PZ0101", f"{file} is not UTF-8 text", file=file, hint="save it as UTF-8")
-        return None
+        return sorted(entry.name for entry in folder.iterdir())
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        problems.add("PZ0101", f"{file} cannot be read: {reason}", file=file, hint="check its permissions")
-        return None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+        raise cannot_read(error, name) from None

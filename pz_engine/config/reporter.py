@@ -1,10 +1,20 @@
-"""Reports problems of one place: a file, and what inside it is being read."""
+"""Reports problems of one place: a file, and what inside it is being read.
+
+A message is one line of printable text, however hostile the names in it are.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pz_engine.base.near_miss import did_you_mean
+from pz_engine.config.file_names import printable
 from pz_engine.errors.collector import ProblemCollector
+
+_LONGEST_CAUSE = 400
+_LONGEST_NAME = 100
+_MANY_PROBLEMS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +28,22 @@ class Reporter:
 
     def add(self, code: str, cause: str, *, line: int | None = None, hint: str | None = None) -> None:
         """Record an error."""
-        self.problems.add(code, f"{self.where}: {cause}", file=self.file, line=line, hint=hint)
+        self.problems.add(code, self._message(cause), file=self.file, line=line, hint=hint)
+
+    def warn(self, code: str, cause: str, *, line: int | None = None, hint: str | None = None) -> None:
+        """Record a warning."""
+        self.problems.warn(code, self._message(cause), file=self.file, line=line, hint=hint)
 
     def at(self, where: str) -> Reporter:
         """Return a reporter of the same file for another place."""
         return Reporter(self.problems, self.file, where)
+
+    def near_miss(self, name: str, candidates: Iterable[str]) -> str | None:
+        """Return a hint for a misspelled name, or None; not for the hundredth mistake, which would take minutes."""
+        if len(name) > _LONGEST_NAME or len(self.problems.errors) > _MANY_PROBLEMS:
+            return None
+        return did_you_mean(name, candidates)
+
+    def _message(self, cause: str) -> str:
+        text = printable(f"{self.where}: {cause}")
+        return text if len(text) <= _LONGEST_CAUSE else f"{text[:_LONGEST_CAUSE]}…"

@@ -21,8 +21,9 @@ def load_state_settings(project_dir: Path, *, env: Mapping[str, str]) -> StateSe
     """
     problems = ProblemCollector()
     settings = StateSettings()
-    with problems.catching():
-        node = read_project_table(project_dir).get("state")
+    table = read_project_table(project_dir, problems)
+    if table is not None:
+        node = table.get("state")
         report = Reporter(problems, PROJECT_FILE, PROJECT_FILE)
         settings = parse_state(node, env, report)
         if settings.connection is not None:

@@ -1,6 +1,7 @@
 """`state:` with its environment defaults.
 
-An explicit key always wins over its variable; credentials come only from the environment.
+An explicit key always wins over its variable; credentials come only from the environment, and no value of the block is
+ever shown: it may be a connection string in the wrong place.
 """
 
 from __future__ import annotations
@@ -9,38 +10,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from pz_engine.base.near_miss import did_you_mean
-from pz_engine.config.located import Located, Table, as_bool, as_int, as_text
+from pz_engine.base.identifiers import is_identifier
+from pz_engine.config import project_keys as keys
+from pz_engine.config.block_reader import BlockReader
+from pz_engine.config.connections_file import ConnectionsYaml
+from pz_engine.config.definitions import Key
+from pz_engine.config.kinds import Malformed
+from pz_engine.config.located import Located, Scalar, Table
 from pz_engine.config.reporter import Reporter
-from pz_engine.model.connection import Connection
 from pz_engine.model.project import StateSettings
 
-STATE_BACKENDS = ("local", "sqlserver", "postgres", "http")
-"""Known backends."""
-
-_SQL_KEYS = ("backend", "connection", "schema", "artifacts", "events")
-_KEYS = {
-    "local": ("backend",),
-    "sqlserver": _SQL_KEYS,
-    "postgres": _SQL_KEYS,
-    "http": ("backend", "artifacts", "events", "url", "timeout_seconds"),
-}
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def parse_state(node: Located | None, env: Mapping[str, str], report: Reporter) -> StateSettings:
     """Read the block and apply the environment; problems are `PZ0124` and `PZ0125`."""
+    table = node
     if node is not None and not isinstance(node, Table):
-        report.add(
-            "PZ0124", "state must be a mapping", line=node.line,
-            hint="write state: {backend: local}; credentials belong in the environment",
-        )  # fmt: skip
+        BlockReader(keys.PROJECT, Table({keys.STATE.name: node}, node.line), report).read(keys.STATE)
         return StateSettings()
-    reader = _Reader(node or Table({}), env, report)
+    reader = _Reader(table if isinstance(table, Table) else Table({}), env, report)
     backend, origin = reader.backend()
     if backend is None:
         return StateSettings()
-    reader.refuse_stray_keys(backend)
+    BlockReader(keys.STATE_BLOCKS[backend], reader.table, report).refuse_other_keys()
     if backend == "local":
         return StateSettings(origin=origin)
     if backend == "http":
@@ -49,7 +42,7 @@ def parse_state(node: Located | None, env: Mapping[str, str], report: Reporter) 
 
 
 def check_state_connection(
-    settings: StateSettings, connections: Mapping[str, Connection] | None, report: Reporter, line: int | None
+    settings: StateSettings, connections: ConnectionsYaml | None, report: Reporter, line: int | None
 ) -> None:
     """Check that a SQL backend's named connection exists and has the backend's connector (`PZ0125`).
 
@@ -59,14 +52,14 @@ def check_state_connection(
         report: receives the problem.
         line: the line of `state.connection`.
     """
-    if settings.connection is None or connections is None:
+    name = settings.connection
+    if name is None or connections is None or name in connections.broken:
         return
-    found = connections.get(settings.connection)
+    found = connections.connections.get(name)
     if found is None:
-        report.add(
-            "PZ0125", f"state.connection names '{settings.connection}', which does not exist", line=line,
-            hint=did_you_mean(settings.connection, connections) or "declare it in connections.yml",
-        )  # fmt: skip
+        shown = f"names '{name}', which does not exist" if is_identifier(name) else "is no name of a connection"
+        hint = report.near_miss(name, connections.connections) if is_identifier(name) else None
+        report.add("PZ0125", f"state.connection {shown}", line=line, hint=hint or "declare it in connections.yml")
     elif found.connector != settings.backend:
         report.add(
             "PZ0125",
@@ -81,97 +74,91 @@ class _Reader:
     env: Mapping[str, str]
     report: Reporter
 
-    def backend(self) -> tuple[str | None, str]:
-        node = self.table.get("backend")
-        origin = "default"
-        if node is not None:
-            text, origin = as_text(node), "project.yml"
-        else:
-            text = self._variable("PZ_STATE_BACKEND")
-            origin = "PZ_STATE_BACKEND" if text else "default"
-            text = text or "local"
-        if text in STATE_BACKENDS:
-            return text, origin
-        place = "state.backend" if node is not None else "PZ_STATE_BACKEND"
-        self.report.add(
-            "PZ0124", f"{place} must be one of {', '.join(STATE_BACKENDS)}", line=self.table.line_of("backend"),
-            hint=did_you_mean(text or "", STATE_BACKENDS) or "write backend: local",
-        )  # fmt: skip
-        return None, origin
+    @property
+    def written(self) -> BlockReader:
+        return BlockReader(keys.STATE_BLOCKS["http"], self.table, self.report)
 
-    def refuse_stray_keys(self, backend: str) -> None:
-        for key in self.table.entries:
-            if key == "token":
-                self._bad(key, "state.token may not be written in a file", "set PZ_STATE_TOKEN instead")
-            elif key not in _KEYS[backend]:
-                hint = did_you_mean(key, _KEYS[backend]) or f"keys of {backend}: {', '.join(_KEYS[backend])}"
-                self._bad(key, f"state has a key '{key}' that backend {backend} does not know", hint)
+    def backend(self) -> tuple[str | None, str]:
+        """Return the backend, None when it is unknown, and where its name comes from."""
+        node = self.table.get(keys.BACKEND.name)
+        variable = self._variable("PZ_STATE_BACKEND")
+        if node is None and variable is None:
+            return keys.BACKEND.default, "default"
+        if node is None:
+            node = Scalar(variable, None, variable or "")
+            place, origin = "PZ_STATE_BACKEND", "PZ_STATE_BACKEND"
+        else:
+            place, origin = "state.backend", "project.yml"
+        try:
+            return keys.BACKEND.kind.parse(node), origin
+        except Malformed:
+            words = keys.STATE_BLOCKS
+            text = node.text if isinstance(node, Scalar) else ""
+            hint = self.report.near_miss(text, words) or "write backend: local"
+            self._bad(keys.BACKEND, f"{place} must be {keys.BACKEND.kind.wanted}", hint)
+            return None, origin
 
     def sql(self, backend: str, origin: str) -> StateSettings:
-        connection_node, schema_node = self.table.present("connection"), self.table.present("schema")
-        connection, schema = as_text(connection_node), as_text(schema_node)
-        for key, node, text in (("connection", connection_node, connection), ("schema", schema_node, schema)):
-            if node is not None and not text:
-                self._bad(key, f"state.{key} must be text", f"write {key}: <name>")
-        artifacts = self._flag("artifacts", "PZ_STATE_ARTIFACTS", default=True)
-        events = self._flag("events", "PZ_STATE_EVENTS", default=False)
+        """Read the keys of a SQL backend."""
+        connection, schema = self.written.read(keys.STATE_CONNECTION), self.written.read(keys.STATE_SCHEMA)
+        artifacts = self._flag(keys.ARTIFACTS, "PZ_STATE_ARTIFACTS", default=True)
+        events = self._flag(keys.EVENTS, "PZ_STATE_EVENTS", default=False)
         if events and not artifacts:
-            self._bad("events", "state.events needs state.artifacts", "write artifacts: true, or remove events")
+            self._bad(keys.EVENTS, "state.events needs state.artifacts", "write artifacts: true, or remove events")
         secret = self._variable("PZ_STATE_CONNECTION_STRING")
-        if connection is None and secret is None and connection_node is None:
-            self.report.add(
-                "PZ0125", f"state backend {backend} has no connection", line=self.table.line_of("backend"),
-                hint="write connection: <name> below state, or set PZ_STATE_CONNECTION_STRING",
+        if secret is None and self.written.present(keys.STATE_CONNECTION) is None:
+            self.written.add(
+                "PZ0125", f"state backend {backend} has no connection", keys.BACKEND.name,
+                "write connection: <name> below state, or set PZ_STATE_CONNECTION_STRING",
             )  # fmt: skip
-        return StateSettings(
-            backend, origin, connection, schema or self._variable("PZ_STATE_SCHEMA") or "pz", artifacts, events,
-            connection_string=secret,
-        )  # fmt: skip
+        schema = schema or self._variable("PZ_STATE_SCHEMA") or StateSettings().schema
+        return StateSettings(backend, origin, connection, schema, artifacts, events, connection_string=secret)
 
     def http(self, origin: str) -> StateSettings:
-        for key, variable in (("artifacts", "PZ_STATE_ARTIFACTS"), ("events", "PZ_STATE_EVENTS")):
+        """Read the keys of the http backend."""
+        for key, variable in ((keys.ARTIFACTS, "PZ_STATE_ARTIFACTS"), (keys.EVENTS, "PZ_STATE_EVENTS")):
             if self._flag(key, variable, default=False):
-                self._bad(key, f"state.{key} is not available with backend http", f"remove {key}")
-        node = self.table.present("url")
-        url = as_text(node) if node is not None else self._variable("PZ_STATE_URL")
-        line = self.table.line_of("url")
-        if not url:
-            self.report.add(
-                "PZ0125", "state backend http has no url", line=line, hint="write url: https://..., or set PZ_STATE_URL"
+                self._bad(key, f"state.{key.name} is not available with backend http", f"remove {key.name}")
+        is_written = self.written.present(keys.URL) is not None
+        url = self.written.read(keys.URL) if is_written else self._variable("PZ_STATE_URL")
+        if not url and not is_written:
+            self.written.add(
+                keys.URL.code,
+                "state backend http has no url",
+                keys.URL.name,
+                "write url: https://..., or set PZ_STATE_URL",
             )
-        elif not _is_http_url(url):
-            self.report.add(
-                "PZ0125", "the state url is not an absolute http or https address", line=line,
-                hint="write url: https://<host>/<path>",
+        elif url and not _is_http_url(url):
+            self.written.add(
+                keys.URL.code, "the state url is not an absolute http or https address", keys.URL.name,
+                "write url: https://<host>/<path>",
             )  # fmt: skip
         token = self._variable("PZ_STATE_TOKEN")
         if token and url and url.lower().startswith("http://"):
-            self.report.problems.warn(
-                "PZ0530", "the state token would travel over plain http", file=self.report.file, line=line,
+            self.report.warn(
+                "PZ0530", "the state token would travel over plain http", line=self.table.line_of(keys.URL.name),
                 hint="use an https url",
             )  # fmt: skip
         return StateSettings("http", origin, url=url, timeout_seconds=self._timeout(), token=token)
 
     def _timeout(self) -> int:
-        node = self.table.present("timeout_seconds")
-        if node is not None:
-            seconds = as_int(node)
-        else:
-            text = self._variable("PZ_STATE_TIMEOUT_SECONDS")
-            if text is None:
-                return 30
-            seconds = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-        if seconds is None or seconds < 1:
-            self._bad("timeout_seconds", "state.timeout_seconds must be a whole number of at least 1", "write 30")
-            return 30
-        return seconds
+        default = StateSettings().timeout_seconds
+        if self.written.present(keys.TIMEOUT_SECONDS) is not None:
+            return self.written.read(keys.TIMEOUT_SECONDS) or default
+        text = self._variable("PZ_STATE_TIMEOUT_SECONDS")
+        if text is None:
+            return default
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else text
+        try:
+            return keys.TIMEOUT_SECONDS.kind.parse(Scalar(number, None, text)) or default
+        except Malformed:
+            wanted = keys.TIMEOUT_SECONDS.kind.wanted
+            self._bad(keys.TIMEOUT_SECONDS, f"PZ_STATE_TIMEOUT_SECONDS must be {wanted}", "set it to 30, or unset it")
+            return default
 
-    def _flag(self, key: str, variable: str, *, default: bool) -> bool:
-        node = self.table.present(key)
-        if node is not None:
-            value = as_bool(node)
-            if value is None:
-                self._bad(key, f"state.{key} must be true or false", f"write {key}: {str(default).lower()}")
+    def _flag(self, key: Key[bool | None], variable: str, *, default: bool) -> bool:
+        if self.written.present(key) is not None:
+            value = self.written.read(key)
             return default if value is None else value
         text = self._variable(variable)
         if text is None:
@@ -186,16 +173,18 @@ class _Reader:
         value = self.env.get(name, "")
         return value if value.strip() else None
 
-    def _bad(self, key: str, cause: str, hint: str) -> None:
-        self.report.add("PZ0124", cause, line=self.table.line_of(key), hint=hint)
+    def _bad(self, key: Key[object], cause: str, hint: str) -> None:
+        self.written.add(keys.STATE.code, cause, key.name, hint)
 
 
 def _is_http_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
+        return (
+            parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0 and text.isprintable()
+        )
     except ValueError:
         return False
-    return parts.scheme in {"http", "https"} and bool(parts.netloc)
 
 
 def state_connection_line(node: Located | None) -> int | None:

@@ -21,13 +21,14 @@ def parse_vars(text: str | None) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
-        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        # Half of a surrogate pair is no text, and 1e999 is no number.
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        whole = _whole(value)
     except (ValueError, RecursionError):
         raise _problem() from None
-    if not isinstance(value, dict):
+    if not isinstance(whole, dict):
         raise _problem()
-    result: dict[str, Any] = _whole(value)
-    return result
+    return whole
 
 
 def _problem() -> PzConfigError:

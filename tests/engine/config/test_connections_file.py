@@ -81,7 +81,7 @@ def test_each_malformed_read_side_has_its_code(project, body, code):
     [
         ("strategy: upsert", "PZ0228"),
         ("strategy: [merge]", "PZ0334"),
-        ("strategy:", "PZ0334"),
+        ("strategy:", "PZ0228"),
         ("keys: id", "PZ0101"),
         ("duplicates: yes", "PZ0334"),
         ("on_delete: soft", "PZ0334"),

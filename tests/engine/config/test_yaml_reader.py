@@ -9,21 +9,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pz_engine.config.located import plain
-from pz_engine.config.yaml_reader import read_yaml, read_yaml_file, type_plain
-from pz_engine.errors.exceptions import PzConfigError
+from pz_engine.config.yaml_builder import MAX_DEPTH, type_plain
+from pz_engine.config.yaml_reader import read_yaml, read_yaml_file
+from pz_engine.errors.collector import ProblemCollector
+
+
+def table_of(text):
+    problems = ProblemCollector()
+    table = read_yaml(text, "f.yml", problems)
+    problems.raise_if_any()
+    return table
 
 
 def value_of(text):
-    return plain(read_yaml(f"k: {text}\n", "f.yml"))["k"]
+    return plain(table_of(f"k: {text}\n"))["k"]
+
+
+def problems_of(text):
+    problems = ProblemCollector()
+    read_yaml(text, "f.yml", problems)
+    assert {(problem.code, problem.file) for problem in problems.errors} == {("PZ0101", "f.yml")}
+    assert all(problem.hint for problem in problems.errors)
+    return problems.errors
 
 
 def problem(text):
-    with pytest.raises(PzConfigError) as caught:
-        read_yaml(text, "f.yml")
-    diagnostic = caught.value.diagnostic
-    assert diagnostic.code == "PZ0101"
-    assert diagnostic.file == "f.yml"
-    return diagnostic
+    (found,) = problems_of(text)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -33,6 +45,16 @@ def problem(text):
         ("-7", -7),
         ("9223372036854775807", 9223372036854775807),
         ("9223372036854775808", 9223372036854775808.0),
+        ("-9223372036854775808", -9223372036854775808),
+        ("+5", 5),
+        ("007", 7),
+        ("0000000000000000000000000005", 5),
+        ("9" * 6000, "9" * 6000),
+        (".5", 0.5),
+        ("5.", 5.0),
+        ("1_0.5", "1_0.5"),
+        ("TRUE", "TRUE"),
+        ("None", "None"),
         ("1.5", 1.5),
         ("1e3", 1000.0),
         ("true", True),
@@ -67,7 +89,7 @@ def test_plain_scalars_are_typed_by_fixed_rules(text, expected):
 
 def test_block_scalars_are_text():
     """A block scalar is text even when it looks like a number."""
-    assert plain(read_yaml("k: |\n  5\n", "f.yml")) == {"k": "5\n"}
+    assert plain(table_of("k: |\n  5\n")) == {"k": "5\n"}
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
@@ -102,7 +124,9 @@ def test_nothing_is_an_empty_mapping(text, tmp_path):
     """Empty files, comments and a bare null are empty mappings; a byte-order mark is ignored."""
     path = tmp_path / "f.yml"
     path.write_text(text, encoding="utf-8")
-    assert plain(read_yaml_file(path, "f.yml")) == {}
+    problems = ProblemCollector()
+    assert plain(read_yaml_file(path, "f.yml", problems)) == {}
+    assert problems.errors == []
 
 
 @pytest.mark.parametrize(
@@ -113,10 +137,16 @@ def test_nothing_is_an_empty_mapping(text, tmp_path):
         ("a: 1\n---\nb: 2\n", 2, "more than one document"),
         ("a: [1\nb: 2\n", 2, "not valid YAML"),
         ("a: 1\nb:\n  c: 1\n  c: 2\n", 4, "'c' is written twice"),
-        ("a: &x\n  b: *x\n", 1, "inside its own anchor"),
-        ("a: *missing\n", 1, "not valid YAML"),
+        ("a: &x\n  b: *x\n", 2, "inside its own anchor"),
+        ("a: 1\nb: [*missing]\n", 2, "no anchor"),
         ("? [1, 2]\n: x\n", 1, "not a single value"),
         ("a: !secret x\n", 1, "!secret"),
+        ("a: 1\nb: !!str 5\n", 2, "not supported"),
+        ("a: 1\nb: ! 5\n", 2, "not supported"),
+        ("a: 1\nb: 'x\nc: 2\n", 2, "not valid YAML"),
+        ("a: 1\n\tb: 2\n", 2, "not valid YAML"),
+        ("a: 1\nb: \x01\n", 2, "does not allow"),
+        ('a: 1\nb: "x\\0y"\n', 2, "NUL"),
     ],
 )
 def test_malformed_yaml_is_refused_with_its_line(text, line, words):
@@ -135,28 +165,60 @@ def test_aliases_may_not_explode():
 
 def test_aliases_repeat_their_value():
     """An ordinary alias gives the same value again."""
-    assert plain(read_yaml("a: &x [1, two]\nb: *x\n", "f.yml")) == {"a": [1, "two"], "b": [1, "two"]}
+    assert plain(table_of("a: &x [1, two]\nb: *x\n")) == {"a": [1, "two"], "b": [1, "two"]}
 
 
 def test_merge_keys_are_ordinary_keys():
     """`<<` has no meaning of its own."""
-    assert plain(read_yaml("a: &x {k: 1}\nb: {<<: *x}\n", "f.yml"))["b"] == {"<<": {"k": 1}}
+    assert plain(table_of("a: &x {k: 1}\nb: {<<: *x}\n"))["b"] == {"<<": {"k": 1}}
 
 
 def test_lines_are_kept():
     """Keys and values remember their lines."""
-    table = read_yaml("a: 1\nb:\n  c: 2\n", "f.yml")
+    table = table_of("a: 1\nb:\n  c: 2\n")
     assert table.line_of("b") == 2
     inner = table.get("b")
     assert inner.line_of("c") == 3
     assert inner.get("c").line == 3
 
 
-def test_deep_nesting_and_bad_bytes_are_refused(tmp_path):
-    """Neither endless nesting nor bytes that are no text escape as a Python error."""
-    problem("[" * 100_000)
-    path = tmp_path / "f.yml"
-    path.write_bytes(b"a: \xff\xfe")
-    with pytest.raises(PzConfigError):
-        read_yaml_file(path, "f.yml")
-    problem("a: \x01\n")
+def test_deep_nesting_is_refused_however_it_is_written():
+    """Neither flow nor block nesting, nor nesting through aliases, escapes as a Python error."""
+    assert "not valid YAML" in problem("a: " + "[" * 100_000).message
+    assert "levels deep" in problem("- " * 100_000).message
+    assert "levels deep" in problem("a: " + "[" * MAX_DEPTH + "]" * MAX_DEPTH).message
+    chain = ["a0: &a0 [x]"] + [f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, MAX_DEPTH + 1)]
+    assert "levels deep" in problem("\n".join(chain)).message
+
+
+def test_nesting_up_to_the_limit_is_read():
+    """The limit counts mappings and lists inside each other, the file's own mapping included."""
+    deep = MAX_DEPTH - 1
+    assert plain(table_of("a: " + "[" * deep + "]" * deep))
+
+
+def test_all_structural_mistakes_of_a_file_come_together():
+    """A repeated key, a tag and a complex key are three problems, and the rest of the file is still there."""
+    text = "a: 1\na: 2\nb: !x 3\n? [c]\n: d\ne: 5\n"
+    assert [found.line for found in problems_of(text)] == [2, 3, 4]
+    assert plain(read_yaml(text, "f.yml", ProblemCollector())) == {"a": 1, "b": 3, "e": 5}
+
+
+def test_more_values_than_the_limit_are_refused_without_aliases_too():
+    """The limit of values holds for a plain long list."""
+    assert "more than" in problem("a: [" + "x," * 1_000_001 + "]").message
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", ":", " ", "-", "[", "]", "{", "}", "\n", "&x", "*x", "!", "'", '"', "|", "#", "?", ","]),
+        max_size=40,
+    )
+)
+def test_any_text_is_a_mapping_or_a_problem(pieces):
+    """Whatever is typed, the reader returns a mapping, reports problems, or both; it never raises."""
+    problems = ProblemCollector()
+    table = read_yaml("".join(pieces), "f.yml", problems)
+    assert table is not None or problems.errors
+    if table is not None:
+        plain(table)
