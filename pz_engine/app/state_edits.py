@@ -21,7 +21,7 @@ from pz_engine.model.run import RunStatus
 from pz_engine.state.audit_log import AuditRecord, append_audit, audit_line
 from pz_engine.state.factory import open_state_stores
 from pz_engine.state.run_history import is_live, run_directories
-from pz_engine.state.store import StateStores, WatermarkEntry
+from pz_engine.state.store import StateStores, WatermarkEntry, lost_race
 
 MANUAL: Final = "manual"
 """Stored in place of a run id."""
@@ -112,6 +112,8 @@ def apply_edit(planned: PlannedEdit, *, clock: Clock | None = None) -> AppliedEd
     try:
         _refuse_live_runs(planned.project_dir)
         if planned.after is None:
+            if planned.stores.watermarks.get(planned.key) != planned.before:
+                raise lost_race(planned.key, "it was not cleared")
             planned.stores.watermarks.remove(planned.key)
         else:
             planned.stores.watermarks.set(planned.key, planned.after)
