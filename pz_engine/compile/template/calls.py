@@ -16,6 +16,9 @@ WATERMARK_MARKER = "__pz_watermark__"
 CTE_MARKER = "__pz_cte__"
 """Starts the name of the common table expression an ephemeral pipeline becomes."""
 
+MAX_TEXT = 1_000
+"""Most characters of a name that a call is given."""
+
 
 def watermark_sentinel(connection: str, entity: str) -> str:
     """Return the text that stands for an entity's watermark until a run puts a literal in its place."""

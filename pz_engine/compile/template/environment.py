@@ -5,6 +5,7 @@ No file, network or clock access; no attribute of a Python object is reachable, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,21 +14,12 @@ from jinja2.exceptions import SecurityError, UndefinedError
 from jinja2.runtime import LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from pz_engine.compile.template.guard import LOOP_NAMES
 from pz_engine.compile.template.spelling import PzSpelling
+from pz_engine.compile.template.values import filters_of, finalize, tests_of, work_of
 
-_FILTERS = (
-    "default", "first", "join", "last", "length", "list", "lower", "replace", "sort", "trim", "unique", "upper",
-)  # fmt: skip
-_TESTS = ("boolean", "defined", "even", "float", "in", "integer", "mapping", "none", "number", "odd", "sequence",
-          "string", "undefined")  # fmt: skip
-_LOOP_NAMES = frozenset(
-    {
-        "index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "previtem",
-        "nextitem", "cycle", "changed",
-    }
-)  # fmt: skip
-_MAX_LENGTH = 1_000_000
-_MAX_EXPONENT = 1_000
+_LARGEST = 10**38
+"""Whole numbers stay below it, as DuckDB's do."""
 
 
 class PzFunction:
@@ -35,41 +27,42 @@ class PzFunction:
 
 
 class PzEnvironment(ImmutableSandboxedEnvironment):
-    """The environment of every pipeline."""
+    """The environment of every pipeline; trees go through `guard` before they are compiled."""
 
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
 
     def __init__(self) -> None:
         super().__init__(
             extensions=[PzSpelling],
             undefined=StrictUndefined,
-            finalize=_finalize,
+            finalize=finalize,
             keep_trailing_newline=True,
             autoescape=False,
             optimized=False,
         )
-        self.filters = {name: self.filters[name] for name in _FILTERS}
-        self.tests = {name: self.tests[name] for name in _TESTS}
+        self.filters: dict[str, Any] = filters_of(self.filters)
+        self.tests: dict[str, Any] = tests_of(self.tests)
         self.globals.clear()
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return a mapping's value or a member of `loop`."""
         if isinstance(obj, Mapping) and attribute in obj:
             return obj[attribute]
-        if isinstance(obj, LoopContext) and attribute in _LOOP_NAMES:
+        if isinstance(obj, LoopContext) and attribute in LOOP_NAMES:
             return getattr(obj, attribute)
-        return self.undefined(obj=obj, name=attribute)
+        return obj if isinstance(obj, Undefined) else self.undefined(obj=obj, name=attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Return an item of a mapping, a list or a text."""
-        if isinstance(argument, Undefined):
-            return argument
-        if isinstance(obj, (Mapping, list, tuple, str)):
+        if isinstance(obj, Undefined) or isinstance(argument, Undefined):
+            return obj if isinstance(obj, Undefined) else argument
+        if isinstance(obj, (Mapping, list, tuple, str)) and isinstance(argument, (str, int)):
             try:
-                return obj[argument]
+                return obj[argument]  # type: ignore[index]  # a text as a list's index is a TypeError
             except (KeyError, IndexError, TypeError):
-                return self.undefined(obj=obj, name=argument)
-        return self.undefined(obj=obj, name=argument)
+                pass
+        # The argument may be a variable's value, so it is not repeated.
+        return self.undefined(hint="a value has no such item", obj=obj)
 
     def is_safe_callable(self, obj: Any) -> bool:
         """Allow pz's functions and the two methods of `loop`; an unknown name says so itself."""
@@ -78,28 +71,25 @@ class PzEnvironment(ImmutableSandboxedEnvironment):
         return isinstance(obj, PzFunction) or isinstance(getattr(obj, "__self__", None), LoopContext)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Apply an operator unless its result could grow without measure."""
-        if operator == "%" and isinstance(left, str):
-            raise SecurityError("text cannot be formatted with %")
-        if operator == "**" and (not _is_number(left) or not _is_number(right) or abs(right) > _MAX_EXPONENT):
-            raise SecurityError("the power is too large")
-        if operator == "*":
-            for text, count in ((left, right), (right, left)):
-                if isinstance(text, (str, list, tuple)) and isinstance(count, int) and len(text) * count > _MAX_LENGTH:
-                    raise SecurityError("the repeated value is too large")
-        value = super().call_binop(context, operator, left, right)
-        if isinstance(value, (str, list, tuple)) and len(value) > _MAX_LENGTH:
-            raise SecurityError("the value is too large")
+        """Apply an operator to two numbers, or + to two texts or two lists."""
+        if operator == "+" and (_are(str, left, right) or _are((list, tuple), left, right)):
+            work_of(context).spend(len(left) + len(right))
+            return [*left, *right] if not isinstance(left, str) else left + right
+        if not _are((int, float), left, right) and not _are_undefined(left, right):
+            texts = ", two texts or two lists" if operator == "+" else ""
+            raise SecurityError(f"{operator} takes two numbers{texts}")
+        try:
+            value = super().call_binop(context, operator, left, right)
+        except (ZeroDivisionError, OverflowError):
+            raise SecurityError(f"the result of {operator} is out of range") from None
+        if abs(value) >= _LARGEST and (isinstance(value, int) or not math.isfinite(value)):
+            raise SecurityError(f"the result of {operator} is out of range")
         return value
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float))
+def _are(kind: type | tuple[type, ...], left: Any, right: Any) -> bool:
+    return isinstance(left, kind) and isinstance(right, kind)
 
 
-def _finalize(value: Any) -> Any:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value
+def _are_undefined(left: Any, right: Any) -> bool:
+    return isinstance(left, Undefined) or isinstance(right, Undefined)

@@ -6,15 +6,16 @@ of a file's problems are found in one rendering.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from jinja2.runtime import Undefined
 
-from pz_engine.base.near_miss import closest, did_you_mean, is_one_edit_apart
+from pz_engine.base.near_miss import closest, is_one_edit_apart
 from pz_engine.compile.template.calls import (
     CTE_MARKER,
+    MAX_TEXT,
     SINK_MARKER,
     RecordedCalls,
     RefCall,
@@ -24,6 +25,8 @@ from pz_engine.compile.template.calls import (
 )
 from pz_engine.compile.template.environment import PzFunction
 from pz_engine.compile.template.spelling import REPEATED_PREFIX
+from pz_engine.compile.template.values import WORK
+from pz_engine.compile.template.work import Work
 from pz_engine.config.entity_sides import (
     READ_KEYS,
     WRITE_KEYS,
@@ -36,6 +39,8 @@ from pz_engine.config.reporter import Reporter
 from pz_engine.duck.quoting import STAGING_SCHEMA, quote_literal
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.model.entity import staging_name
+
+_MOST_SUGGESTIONS = 20
 
 
 @dataclass(slots=True)
@@ -51,6 +56,14 @@ class RenderScope:
     run_started_at: str
     problems: ProblemCollector
     calls: RecordedCalls = field(default_factory=RecordedCalls)
+    _suggestions: dict[str, str | None] = field(default_factory=dict)
+
+    def suggest(self, name: str, candidates: Iterable[str]) -> str | None:
+        """Return the candidate most like a name; for the first few names only, since looking takes time."""
+        if name not in self._suggestions:
+            is_late = len(self._suggestions) >= _MOST_SUGGESTIONS
+            self._suggestions[name] = None if is_late else closest(name, candidates)
+        return self._suggestions[name]
 
     def report(self, call: str) -> Reporter:
         """Return a reporter for a call of this pipeline."""
@@ -58,7 +71,7 @@ class RenderScope:
 
 
 def template_names(scope: RenderScope) -> dict[str, Any]:
-    """Return every name a template may use."""
+    """Return every name a template may use, and the account of one rendering."""
     return {
         "source": _Source(scope),
         "ref": _Ref(scope),
@@ -69,6 +82,7 @@ def template_names(scope: RenderScope) -> dict[str, Any]:
         "run_id": _RunConstant(scope, scope.run_id),
         "run_started_at": _RunConstant(scope, scope.run_started_at),
         "this": f"{STAGING_SCHEMA}.{scope.pipeline}",
+        WORK: Work(),
     }
 
 
@@ -90,7 +104,7 @@ class _Function(PzFunction):
         if undefined is not None:
             report.add("PZ0104", f"unknown name '{undefined._undefined_name}'", line=line, hint=self.usage)
             return None
-        texts = tuple(value for value in args if isinstance(value, str))
+        texts = tuple(value for value in args if isinstance(value, str) and len(value) <= MAX_TEXT)
         if len(texts) != len(args) or len(texts) != len(self.parameters):
             wanted = " and ".join(self.parameters)
             report.add(self.code, f"it takes {wanted}, as text", line=line, hint=self.usage)
@@ -235,7 +249,8 @@ class _Var(_Function):
             return ""
         if texts[0] in self.scope.variables:
             return self.scope.variables[texts[0]]
-        hint = did_you_mean(texts[0], self.scope.variables) or f"declare {texts[0]} below vars: in project.yml"
+        best = self.scope.suggest(texts[0], self.scope.variables)
+        hint = f"did you mean '{best}'?" if best else f"declare {texts[0]} below vars: in project.yml"
         self.scope.report("var()").add("PZ0104", f"there is no variable '{texts[0]}'", line=line, hint=hint)
         return ""
 
@@ -252,7 +267,7 @@ class _Env(_Function):
             return ""
         if texts[0] in self.scope.env:
             return self.scope.env[texts[0]]
-        best = closest(texts[0], self.scope.env)
+        best = self.scope.suggest(texts[0], self.scope.env)
         hint = f"set it with `export {texts[0]}=...`" + (f", or use {best}" if best else "")
         self.scope.report("env()").add("PZ0103", f"environment variable {texts[0]} is not set", line=line, hint=hint)
         return ""

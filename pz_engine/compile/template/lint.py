@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pz_engine.base.near_miss import did_you_mean
+from pz_engine.compile.template.calls import MAX_TEXT
+from pz_engine.compile.template.renderer import GENERAL_HINT, shorten
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.model.pipeline import PipelineFile
 
 if TYPE_CHECKING:
     from jinja2 import nodes
-
-_HINT = "correct the template on this line; its functions are source, ref, sink, watermark, var and env"
 
 
 def lint_templates(pipelines: Sequence[PipelineFile], names: set[str], problems: ProblemCollector) -> None:
@@ -30,45 +30,45 @@ def lint_templates(pipelines: Sequence[PipelineFile], names: set[str], problems:
     tagged = [pipeline for pipeline in pipelines if "{{" in pipeline.text or "{%" in pipeline.text]
     if not tagged:
         return
-    from jinja2 import TemplateSyntaxError, meta
+    from jinja2 import TemplateSyntaxError
 
     from pz_engine.compile.template.environment import PzEnvironment
-    from pz_engine.compile.template.spelling import FUNCTIONS, RUN_CONSTANTS
+    from pz_engine.compile.template.guard import guard, known_names
 
     environment = PzEnvironment()
-    known = {*FUNCTIONS, *RUN_CONSTANTS, "this"}
     for pipeline in tagged:
         try:
             tree = environment.parse(pipeline.text, pipeline.name, pipeline.file)
         except TemplateSyntaxError as error:
-            message = f"pipeline '{pipeline.name}': {error.message or 'it cannot be parsed'}"
-            problems.add("PZ0104", message, file=pipeline.file, line=error.lineno, hint=_HINT)
+            _add(pipeline, error.message or "it cannot be parsed", error.lineno, problems)
             continue
         except RecursionError:
             continue
-        unknown = meta.find_undeclared_variables(tree) - known
+        known = {*known_names(tree), "loop"}
         for node in _always_evaluated(tree):
-            _look(node, pipeline, unknown, known, names, problems)
+            _look(node, pipeline, known, names, problems)
+        for refusal in guard(tree):
+            _add(pipeline, refusal.message, refusal.line, problems)
+
+
+def _add(pipeline: PipelineFile, cause: str, line: int, problems: ProblemCollector, hint: str | None = None) -> None:
+    message = f"pipeline '{pipeline.name}': {shorten(cause)}"
+    problems.add("PZ0104", message, file=pipeline.file, line=line, hint=hint or GENERAL_HINT)
 
 
 def _look(
-    node: nodes.Node,
-    pipeline: PipelineFile,
-    unknown: set[str],
-    known: set[str],
-    names: set[str],
-    problems: ProblemCollector,
+    node: nodes.Node, pipeline: PipelineFile, known: set[str], names: set[str], problems: ProblemCollector
 ) -> None:
     from jinja2 import nodes as kinds
 
-    if isinstance(node, kinds.Name) and node.name in unknown:
-        message = f"pipeline '{pipeline.name}': '{node.name}' is undefined"
-        hint = did_you_mean(node.name, known) or _HINT
-        problems.add("PZ0104", message, file=pipeline.file, line=node.lineno, hint=hint)
+    from pz_engine.compile.template.guard import PZ_NAMES
+
+    if isinstance(node, kinds.Name) and node.ctx == "load" and node.name not in known:
+        _add(pipeline, f"'{node.name}' is undefined", node.lineno, problems, did_you_mean(node.name, PZ_NAMES))
     if isinstance(node, kinds.Call) and isinstance(node.node, kinds.Name) and node.node.name == "ref":
         written = node.args[1:]  # the spelling puts the author's line in front
         target = written[0].value if len(written) == 1 and isinstance(written[0], kinds.Const) else None
-        if isinstance(target, str) and target not in names:
+        if isinstance(target, str) and len(target) <= MAX_TEXT and target not in names:
             problems.add(
                 "PZ0201",
                 f"pipeline '{pipeline.name}' reads ref('{target}'), which does not exist",

@@ -17,14 +17,16 @@ from pz_engine.errors.collector import ProblemCollector
 from pz_engine.model.pipeline import PipelineFile
 
 if TYPE_CHECKING:
+    from jinja2 import Template
+
     from pz_engine.compile.template.environment import PzEnvironment
     from pz_engine.compile.template.functions import RenderScope
 
-MAX_RENDERED_LENGTH = 10_000_000
-"""Most characters one pipeline may render to."""
+GENERAL_HINT = "correct the template on this line; its functions are source, ref, sink, watermark, var and env"
+"""What to do about a template that is wrong in no particular way."""
 
+_LONGEST_CAUSE = 300
 _TAG = re.compile(r"\{\{|\{%|\{#")
-_UNDEFINED = re.compile(r"'(\w+)' is undefined")
 _RESERVED = re.compile(r"__pz_(?:sink|watermark|cte)__")
 
 
@@ -41,20 +43,22 @@ def render_pipelines(
     """Render every pipeline; those with a problem are left out and reported to `problems`."""
     rendered: list[RenderedPipeline] = []
     for pipeline in pipelines:
-        before = len(problems.errors)
-        found = _refuse_reserved(pipeline, problems)
-        if found or not _TAG.search(pipeline.text):
-            if not found:
-                rendered.append(RenderedPipeline(pipeline, pipeline.text, RecordedCalls()))
-            continue
-        from pz_engine.compile.template.functions import RenderScope
+        found = ProblemCollector()
+        if not _TAG.search(pipeline.text):
+            text, calls = pipeline.text, RecordedCalls()
+        else:
+            from pz_engine.compile.template.functions import RenderScope
 
-        scope = RenderScope(
-            pipeline.name, pipeline.file, ephemerals, variables, env, run_id, format_started_at(started_at), problems
-        )
-        text = _render(pipeline, scope)
-        if text is not None and len(problems.errors) == before:
-            rendered.append(RenderedPipeline(pipeline, text, scope.calls))
+            scope = RenderScope(
+                pipeline.name, pipeline.file, ephemerals, variables, env, run_id, format_started_at(started_at), found
+            )
+            text, calls = _render(pipeline, scope) or "", scope.calls
+        _refuse_reserved(pipeline, found)
+        # A call inside a loop fails anew in every turn.
+        problems.errors.extend(dict.fromkeys(found.errors))
+        problems.warnings.extend(dict.fromkeys(found.warnings))
+        if not found.errors:
+            rendered.append(RenderedPipeline(pipeline, text, calls))
     return tuple(rendered)
 
 
@@ -76,26 +80,43 @@ def _environment() -> PzEnvironment:
     return PzEnvironment()
 
 
-def _refuse_reserved(pipeline: PipelineFile, problems: ProblemCollector) -> bool:
+def _refuse_reserved(pipeline: PipelineFile, problems: ProblemCollector) -> None:
     match = _RESERVED.search(pipeline.text)
     if match is None:
-        return False
+        return
     line = pipeline.text.count("\n", 0, match.start()) + 1
     problems.add(
         "PZ0104", f"pipeline '{pipeline.name}': names that start with {match[0]} are reserved", file=pipeline.file,
         line=line, hint="use another name",
     )  # fmt: skip
-    return True
 
 
 def _render(pipeline: PipelineFile, scope: RenderScope) -> str | None:
-    from jinja2 import Template, TemplateSyntaxError
-
     from pz_engine.compile.template.functions import template_names
 
     environment = _environment()
+    template = _compiled(pipeline, environment, scope)
+    if template is None:
+        return None
+    before = len(scope.problems.errors)
     try:
-        code = environment.compile(pipeline.text, pipeline.name, pipeline.file)
+        return "".join(template.root_render_func(template.new_context(template_names(scope))))
+    except Exception as error:
+        if len(scope.problems.errors) == before:  # otherwise a follow-up of what was already reported
+            _add(scope, _describe(error), _line_of(error, template), _near_miss(error))
+        return None
+
+
+def _compiled(pipeline: PipelineFile, environment: PzEnvironment, scope: RenderScope) -> Template | None:
+    from jinja2 import Template, TemplateSyntaxError
+
+    from pz_engine.compile.template.guard import guard
+
+    try:
+        tree = environment.parse(pipeline.text, pipeline.name, pipeline.file)
+        refusals = guard(tree)
+        if not refusals:
+            return Template.from_code(environment, environment.compile(tree, pipeline.name, pipeline.file), {})
     except TemplateSyntaxError as error:
         _add(scope, error.message or "it cannot be parsed", error.lineno)
         return None
@@ -105,35 +126,26 @@ def _render(pipeline: PipelineFile, scope: RenderScope) -> str | None:
     except Exception as error:  # Jinja hands some malformed input on to Python's compiler
         _add(scope, f"it cannot be parsed ({type(error).__name__})", None)
         return None
-    template = Template.from_code(environment, code, {})
-    before = len(scope.problems.errors)
-    parts: list[str] = []
-    length = 0
-    try:
-        for part in template.root_render_func(template.new_context(template_names(scope))):
-            length += len(part)
-            if length > MAX_RENDERED_LENGTH:
-                _add(scope, f"it renders to more than {MAX_RENDERED_LENGTH} characters", None)
-                return None
-            parts.append(part)
-    except Exception as error:
-        if len(scope.problems.errors) == before:  # otherwise a follow-up of what was already reported
-            _add(scope, _describe(error), _line_of(error, template), _near_miss(error))
-        return None
-    return "".join(parts)
+    for refusal in refusals:
+        _add(scope, refusal.message, refusal.line)
+    return None
+
+
+def shorten(cause: str) -> str:
+    """Cut a sentence that repeats a word of absurd length."""
+    return cause if len(cause) <= _LONGEST_CAUSE else f"{cause[:_LONGEST_CAUSE]}..."
 
 
 def _add(scope: RenderScope, cause: str, line: int | None, hint: str | None = None) -> None:
-    general = "correct the template on this line; its functions are source, ref, sink, watermark, var and env"
-    message = f"pipeline '{scope.pipeline}': {cause}"
-    scope.problems.add("PZ0104", message, file=scope.file, line=line, hint=hint or general)
+    message = f"pipeline '{scope.pipeline}': {shorten(cause)}"
+    scope.problems.add("PZ0104", message, file=scope.file, line=line, hint=hint or GENERAL_HINT)
 
 
 def _near_miss(error: Exception) -> str | None:
-    from pz_engine.compile.template.spelling import FUNCTIONS, RUN_CONSTANTS
+    from pz_engine.compile.template.guard import PZ_NAMES
+    from pz_engine.compile.template.values import UnknownNameError
 
-    match = _UNDEFINED.fullmatch(str(error))
-    return did_you_mean(match[1], (*FUNCTIONS, *RUN_CONSTANTS, "this")) if match is not None else None
+    return did_you_mean(error.name, PZ_NAMES) if isinstance(error, UnknownNameError) else None
 
 
 def _describe(error: Exception) -> str:
@@ -149,6 +161,10 @@ def _describe(error: Exception) -> str:
 
 
 def _line_of(error: Exception, template: Any) -> int | None:
+    from pz_engine.compile.template.values import UnknownNameError
+
+    if isinstance(error, UnknownNameError):
+        return error.line
     trace = error.__traceback__
     line: int | None = None
     while trace is not None:
