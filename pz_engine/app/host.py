@@ -61,6 +61,9 @@ class RunRequest:
     fail_fast: bool = False
     full_refresh: bool = False
     check_lock: bool = True
+    state_url: str | None = field(default=None, repr=False)
+    """Endpoint for the state of this run; stronger than the environment, refused when the project pins a backend."""
+
     overrides: EngineOverrides = EngineOverrides()
     gate_checks: bool = False
     """A failed check skips every consumer of its pipeline."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
 from pz_engine.app.host import overlay_environment
+from pz_engine.app.state_url import point_state_at, with_state_url
 from pz_engine.compile.builder import RunIdentity, compile_files
 from pz_engine.compile.dag import CompiledProject
 from pz_engine.compile.template.lint import lint_templates
@@ -17,7 +19,7 @@ from pz_engine.config.pipeline_files import load_pipeline_files
 from pz_engine.config.project_file import PROJECT_FILE
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.errors.diagnostics import Diagnostic, ordered
-from pz_engine.errors.exceptions import PzValidationError
+from pz_engine.errors.exceptions import PzConfigError, PzValidationError
 
 
 def open_project(
@@ -27,6 +29,7 @@ def open_project(
     env: Mapping[str, str] | None = None,
     identity: RunIdentity | None = None,
     env_names: Literal["resolve", "keep", "keep_unset"] = "resolve",
+    state_url: str | None = None,
 ) -> CompiledProject:
     """Load and compile.
 
@@ -36,6 +39,7 @@ def open_project(
         env: laid over the process environment.
         env_names: `keep` leaves every `${NAME}` as it is written, set or not, and an `env()` of an unset variable as its
             name; `keep_unset` does so for unset ones only. Neither reports an unset variable.
+        state_url: endpoint that `state:` is pointed at for this invocation.
         identity: run id and start for templates; verbs that do not run leave it out and get an invented one.
 
     Raises:
@@ -46,10 +50,19 @@ def open_project(
     rendered = environment if env_names == "resolve" else _UnsetAsNames(environment)
     configured = _UnsetAsNames({}) if env_names == "keep" else rendered
     try:
-        files = load_project(project_dir.absolute(), env=configured, vars_overrides=vars or None)
+        files = load_project(
+            project_dir.absolute(), env=with_state_url(configured, state_url), vars_overrides=vars or None
+        )
     except PzValidationError as error:
         raise PzValidationError(ordered([*error.errors, *_template_problems(project_dir)])) from None
-    return compile_files(files, env=rendered, identity=identity or _invented_identity())
+    compiled = compile_files(files, env=rendered, identity=identity or _invented_identity())
+    if state_url is None or compiled.project is None:
+        return compiled
+    try:
+        state = point_state_at(compiled.project.state, state_url)
+    except PzConfigError as error:
+        raise PzValidationError([error.diagnostic]) from None
+    return replace(compiled, project=replace(compiled.project, state=state))
 
 
 def _template_problems(project_dir: Path) -> list[Diagnostic]:

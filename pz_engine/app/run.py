@@ -95,6 +95,8 @@ def run_project(request: RunRequest) -> RunOutcome:
             for warning in prepared.warnings:
                 request.warning_sink(warning)
         notes = _Notes(request)
+        if prepared.project.state.origin != "default":
+            notes(f"state backend: {prepared.project.state.backend} (from {prepared.project.state.origin})")
         if request.mode == "run" and not prepared.effective:
             notes("the selection is empty, so there is nothing to run")
         if request.mode == "test" and not prepared.effective:
@@ -103,7 +105,9 @@ def run_project(request: RunRequest) -> RunOutcome:
 
 
 def _prepare(request: RunRequest, identity: RunIdentity) -> _Prepared:
-    compiled = open_project(request.project_dir, vars=request.vars, env=request.env, identity=identity)
+    compiled = open_project(
+        request.project_dir, vars=request.vars, env=request.env, identity=identity, state_url=request.state_url
+    )
     if compiled.project is None:
         raise PzInternalError("compile returned no project")
     project = replace(compiled.project, engine=_engine(compiled.project.engine, request))

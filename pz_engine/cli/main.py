@@ -26,8 +26,8 @@ VERBS: Final = {
     "run": "Run flows end to end.",
     "test": "Run checks and what they need; write to no sink.",
     "ls": "List nodes in the order they run.",
-    "runs": "List past runs.",
-    "history": "Show what happened in a run.",
+    "runs": "List past runs, newest first.",
+    "history": "Show what happened in a run, from its journal.",
     "clean": "Free what past runs left on disk.",
     "state": "Show and change what runs remember.",
 }

@@ -34,6 +34,11 @@ lock_option = click.option(
     is_flag=True,
     help="Do not compare pz.lock.json with what is installed.",
 )
+state_url_option = click.option(
+    "--state-url",
+    metavar="URL",
+    help="Keep state behind this endpoint for this call; a token comes from PZ_STATE_TOKEN.",
+)
 fail_fast_option = click.option("--fail-fast", is_flag=True, help="Cancel everything else at the first failed node.")
 
 

@@ -6,7 +6,7 @@ The view only listens. It can neither fail a run nor hold it up.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,6 +35,7 @@ class RunOptions:
     full_refresh: bool = False
     fail_fast: bool = False
     check_lock: bool = True
+    state_url: str | None = None
 
 
 def run_and_show(terminal: Terminal, options: RunOptions) -> ExitCode:
@@ -44,9 +45,33 @@ def run_and_show(terminal: Terminal, options: RunOptions) -> ExitCode:
         PzValidationError: the project was refused before anything ran.
         PzStateError: the state store is not usable.
     """
+    return _run_once(terminal, options, CancelToken())[0]
+
+
+def run_until_caught_up(terminal: Terminal, options: RunOptions, max_runs: int) -> ExitCode:
+    """Run the project again and again, show each pass, and say at the end why there is no further one.
+
+    Raises:
+        PzValidationError: the project was refused before a pass ran.
+        PzStateError: the state store is not usable.
+    """
+    cancel = CancelToken()
+    passes = 0
+    while True:
+        code, outcome = _run_once(terminal, options, cancel)
+        passes += 1
+        from pz_engine.app.catch_up import next_step
+
+        reason = next_step(outcome, passes, max_runs)
+        if reason is not None:
+            terminal.err(f"{passes} pass{'' if passes == 1 else 'es'}, stopped because: {reason}")
+            return code
+        options = replace(options, full_refresh=False)
+
+
+def _run_once(terminal: Terminal, options: RunOptions, cancel: CancelToken) -> tuple[ExitCode, RunOutcome]:
     terminal.drain_seconds = DRAIN_SECONDS
     view = RunView(terminal, options)
-    cancel = CancelToken()
     try:
         with stop_signals(cancel, install=True):
             # Imported here: a signal that arrives while the engine loads is a cancellation already.
@@ -61,6 +86,7 @@ def run_and_show(terminal: Terminal, options: RunOptions) -> ExitCode:
                     fail_fast=options.fail_fast,
                     full_refresh=options.full_refresh,
                     check_lock=options.check_lock,
+                    state_url=options.state_url,
                     event_sink=view.show_event,
                     note_sink=view.show_note,
                     warning_sink=view.show_warning,
@@ -69,7 +95,7 @@ def run_and_show(terminal: Terminal, options: RunOptions) -> ExitCode:
             )
     finally:
         view.close()
-    return _close(terminal, options, view, outcome, is_cancelled=cancel.is_set())
+    return _close(terminal, options, view, outcome, is_cancelled=cancel.is_set()), outcome
 
 
 class RunView:

@@ -15,6 +15,7 @@ from pz_engine.cli.render.terminal import Terminal
 @options.vars_option
 @options.select_option
 @options.lock_option
+@options.state_url_option
 @options.log_format_option("one event per line")
 @options.verbosity_options
 @click.pass_obj
@@ -24,6 +25,7 @@ def command(
     vars_text: str | None,
     select: str | None,
     skip_lock_check: bool,
+    state_url: str | None,
     log_format: str,
     quiet: bool,
     verbose: int,
@@ -47,5 +49,6 @@ def command(
             verbosity=options.verbosity_of(quiet, verbose),
             is_json=log_format == "json",
             check_lock=not skip_lock_check,
+            state_url=state_url,
         ),
     )
