@@ -13,6 +13,7 @@ from pz_engine.connectors.discovery import external_names, load_external
 
 _BUILT_IN = {
     "duckdb": ("pz_engine.connectors.builtin.duckdb.connector", "DuckDbConnector"),
+    "http": ("pz_engine.connectors.builtin.http.connector", "HttpConnector"),
     "localfiles": ("pz_engine.connectors.builtin.localfiles.connector", "LocalFilesConnector"),
 }
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from pz_engine.base.cancellation import Cancelled, CancelToken
+from pz_engine.base.http_log import without_http_log
 from pz_engine.errors.exceptions import PzStateError
 
 if TYPE_CHECKING:
@@ -140,7 +141,8 @@ class StateClient:
 
         self._cancel.raise_if_set()
         try:
-            return self._opened().request(method, address, headers=dict(headers), content=content)
+            with without_http_log():
+                return self._opened().request(method, address, headers=dict(headers), content=content)
         except httpx.TimeoutException:
             raise self.unusable(f"did not answer within {self._timeout:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:

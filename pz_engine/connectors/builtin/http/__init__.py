@@ -1,0 +1,1 @@
+"""JSON pages of HTTP services."""

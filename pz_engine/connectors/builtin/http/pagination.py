@@ -1,0 +1,173 @@
+"""How a crawl goes from one page to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx
+
+from pz_engine.connectors.builtin.http.json_text import find, pointer_parts
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a pagination may look at."""
+
+    url: httpx.URL
+    """As requested."""
+
+    answered_by: httpx.URL
+    """After redirects; relative links start here."""
+
+    headers: httpx.Headers
+    document: Any
+    records: int
+
+
+class Pagination(Protocol):
+    """Leads from page to page."""
+
+    @property
+    def ends_when_empty(self) -> bool:
+        """A page without records is the last one; otherwise it is only a gap."""
+
+    def first(self, url: httpx.URL) -> httpx.URL:
+        """Return the first request."""
+
+    def next(self, page: Page) -> httpx.URL | None:
+        """Return the request after a page, or None when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinglePage:
+    """One request."""
+
+    ends_when_empty: bool = True
+
+    def first(self, url: httpx.URL) -> httpx.URL:
+        """Return the request as it is."""
+        return url
+
+    def next(self, page: Page) -> httpx.URL | None:  # noqa: ARG002 - the protocol's signature
+        """There is no other page."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkHeader:
+    """The server names the next page in a `Link` header."""
+
+    ends_when_empty: bool = False
+
+    def first(self, url: httpx.URL) -> httpx.URL:
+        """Return the request as it is."""
+        return url
+
+    def next(self, page: Page) -> httpx.URL | None:
+        """Return the target of the link whose relation words contain `next`."""
+        for link in page.headers.get_list("link"):
+            target = next_link(link)
+            if target is not None:
+                return page.answered_by.join(target)
+        return None
+
+
+def next_link(header: str) -> str | None:
+    """Return the target of the `next` link of a `Link` header.
+
+    >>> next_link('<https://h/a?p=1>; rel="prev", </a?p=3>; title="x, y"; rel="last next"')
+    '/a?p=3'
+    >>> next_link("<b>; rel=next"), next_link('<c>; rel="nextish"')
+    ('b', None)
+    """
+    position = 0
+    while (start := header.find("<", position)) >= 0 and (end := header.find(">", start)) >= 0:
+        parameters, position = _parameters(header, end + 1)
+        if any(name == "rel" and "next" in value.lower().split() for name, value in parameters):
+            return header[start + 1 : end]
+    return None
+
+
+def _parameters(header: str, position: int) -> tuple[list[tuple[str, str]], int]:
+    """Read `; name=value` pairs up to the comma that ends a link, quotes respected."""
+    parts, current, is_quoted = [], "", False
+    while position < len(header):
+        character = header[position]
+        position += 1
+        if character == '"':
+            is_quoted = not is_quoted
+        elif character in ";," and not is_quoted:
+            parts.append(current)
+            current = ""
+            if character == ",":
+                break
+        else:
+            current += character
+    parts.append(current)
+    pairs = (part.partition("=") for part in parts)
+    return [(name.strip().lower(), value.strip()) for name, _, value in pairs], position
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedPages:
+    """A parameter counts pages (`page`) or records (`offset`)."""
+
+    param: str
+    start: int
+    counts_records: bool
+    size_param: str | None = None
+    size: int | None = None
+    ends_when_empty: bool = True
+
+    def first(self, url: httpx.URL) -> httpx.URL:
+        """Return the request with the first number, and the page size when one is declared."""
+        if self.size_param is not None and self.size is not None:
+            url = url.copy_set_param(self.size_param, str(self.size))
+        return url.copy_set_param(self.param, str(self.start))
+
+    def next(self, page: Page) -> httpx.URL | None:
+        """Return the request for the following number."""
+        number = int(page.url.params[self.param]) if page.url.params.get(self.param, "").isdigit() else self.start
+        step = page.records if self.counts_records else 1
+        return page.url.copy_set_param(self.param, str(number + step))
+
+
+@dataclass(frozen=True, slots=True)
+class CursorToken:
+    """Each page holds the token of the next one."""
+
+    pointer: tuple[str, ...]
+    param: str
+    ends_when_empty: bool = False
+
+    def first(self, url: httpx.URL) -> httpx.URL:
+        """Return the request as it is."""
+        return url
+
+    def next(self, page: Page) -> httpx.URL | None:
+        """Return the request with the page's token, or None when it has none."""
+        found, token = find(page.document, self.pointer)
+        if not found or not isinstance(token, str) or not token:  # a number is a text here
+            return None
+        return page.url.copy_set_param(self.param, str(token))
+
+
+def build_pagination(options: Mapping[str, Any] | None) -> Pagination:
+    """Build what checked options describe."""
+    if options is None:
+        return SinglePage()
+    kind = options["type"]
+    if kind == "link_header":
+        return LinkHeader()
+    if kind == "cursor":
+        return CursorToken(pointer_parts(options["pointer"]) or (), options["param"])
+    is_offset = kind == "offset"
+    return NumberedPages(
+        param=options.get("param", kind),
+        start=options.get("start", 0 if is_offset else 1),
+        counts_records=is_offset,
+        size_param=options.get("size_param"),
+        size=options.get("size"),
+    )
