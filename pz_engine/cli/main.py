@@ -27,6 +27,7 @@ VERBS: Final = {
     "test": "Run checks and what they need; write to no sink.",
     "ls": "List nodes in the order they run.",
     "state": "Show what runs remember.",
+    "schema": "Describe project files to editors.",
 }
 """Every verb with its one-line summary."""
 
