@@ -32,6 +32,8 @@ check: $(VENV)/.developed  ## format, lint, types, import rules
 docs: $(VENV)/.developed  ## regenerate the generated reference pages
 	$(BIN)/python docs/generate_error_codes.py
 	$(BIN)/python docs/generate_cli.py
+	$(BIN)/python docs/generate_schemas.py
+	$(BIN)/python docs/generate_project_files.py
 
 golden-update: $(VENV)/.developed  ## rewrite golden files; the commit says why each line moved
 	$(BIN)/python -m pytest -n 0 --golden-update

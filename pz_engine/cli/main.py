@@ -30,6 +30,7 @@ VERBS: Final = {
     "history": "Show what happened in a run, from its journal.",
     "clean": "Free what past runs left on disk.",
     "state": "Show and change what runs remember.",
+    "schema": "Accept observed schemas; describe project files to editors.",
 }
 """Every verb with its one-line summary."""
 

@@ -5,6 +5,7 @@ Every problem is `PZ0113`; each bad check is left out and the rest still load.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pz_engine.base.stable_json import canonical_json
@@ -87,8 +88,8 @@ class _CheckReader:
         for key in self._definition.options:
             if reader.read(key) is not None and key.name in table.entries:
                 options[key.name] = plain(table.entries[key.name])
-        if self._definition.type is CheckType.ROW_COUNT:
-            self._check_limits(reader)
+        if not self._found.errors:
+            self._check_limits(options)
         return Check(self._definition.type, columns, options, reader.read(keys.SAMPLE_VALUES), self._line)
 
     def _as_table(self, body: Located) -> Table | None:
@@ -125,14 +126,12 @@ class _CheckReader:
         if len({name.lower() for name in columns}) != len(columns):
             self._bad("a column is listed twice", "list each column once")
 
-    def _check_limits(self, reader: BlockReader) -> None:
-        written = [key for key in (keys.MIN, keys.MAX) if key.name in reader.table.entries]
-        low, high = (plain(node) if (node := reader.present(key)) is not None else None for key in (keys.MIN, keys.MAX))
-        if self._found.errors:
-            return
-        if not written:
-            self._bad("it needs min or max", "write {min: 1}")
-        elif isinstance(low, int) and isinstance(high, int) and low > high:
+    def _check_limits(self, options: Mapping[str, Any]) -> None:
+        needed = [key.name for key in self._definition.any_of]
+        if needed and not any(name in options for name in needed):
+            self._bad(f"it needs {' or '.join(needed)}", f"write {{{needed[0]}: 1}}")
+        low, high = options.get(keys.MIN.name), options.get(keys.MAX.name)
+        if low is not None and high is not None and low > high:
             self._bad("min is above max", "swap them")
 
     def _bad(self, cause: str, hint: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from pz_engine.base.durations import format_duration
 from pz_engine.config.definitions import Block, Key, MapOf, Retired, Section, Variants
 from pz_engine.config.kinds import (
     Anything,
@@ -23,6 +24,9 @@ from pz_engine.model.policies import OnDelete, RetryPolicy, SchemaPolicy, Strate
 ENTITY_NAME = r"[^\s.\x00-\x1f\x7f]+(?:\.[^\s.\x00-\x1f\x7f]+)*"
 """A whole entity name: parts between dots, none of them empty, no blanks."""
 
+COLUMN_NAME = r"[\s\S]*\S[\s\S]*"
+"""A whole column name of a contract: not blank."""
+
 CONNECTION_NAME = r"(?!.*__)[A-Za-z_][A-Za-z0-9_]*"
 """A whole connection name."""
 
@@ -35,13 +39,17 @@ MAX_ATTEMPTS: Key[int | None] = Key(
 BASE_DELAY: Key[timedelta | None] = Key(
     "base_delay",
     Duration(),
-    "Wait before the second try; 1s when nothing says so.",
+    f"Wait before the second try; {format_duration(_RETRY.base_delay)} when nothing says so.",
     None,
     may_be_blank=False,
     example="1s",
 )
 MAX_DELAY: Key[timedelta | None] = Key(
-    "max_delay", Duration(), "Longest wait; 30s when nothing says so.", None, may_be_blank=False
+    "max_delay",
+    Duration(),
+    f"Longest wait; {format_duration(_RETRY.max_delay)} when nothing says so.",
+    None,
+    may_be_blank=False,
 )
 RETRY_BLOCK = Block("retry", "PZ0121", (MAX_ATTEMPTS, BASE_DELAY, MAX_DELAY))
 RETRY: Key[Table | None] = Key(
@@ -84,7 +92,7 @@ SYNC: Key[Table | None] = Key(
 )  # fmt: skip
 
 COLUMNS: Key[Table | None] = Key(
-    "columns", MapOf(ContractType()), "Column contract: exactly these columns, with exactly these types.", None,
+    "columns", MapOf(ContractType(), COLUMN_NAME), "Column contract: exactly these columns, with exactly these types.", None,
     example="{id: bigint, name: varchar}",
 )  # fmt: skip
 _PASSED_ON = tuple(
@@ -153,7 +161,7 @@ WRITE_BLOCK = Block(
 
 READ: Key[Table | None] = Key("read", Section(READ_BLOCK), "How it is read; may be empty.", None)
 WRITE: Key[Table | None] = Key("write", Section(WRITE_BLOCK), "How it is written; may be empty.", None)
-ENTITY_BLOCK = Block("", "PZ0101", (READ, WRITE), "A table, file or endpoint; it needs read, write or both.")
+ENTITY_BLOCK = Block("", "PZ0101", (READ, WRITE), "A table, file or endpoint; it needs read, write or both.", least=1)
 
 CONNECTOR = Key(
     "connector", Text(), "Name of the connector.", "", is_required=True, may_be_blank=False, example="localfiles"

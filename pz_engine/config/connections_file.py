@@ -133,7 +133,7 @@ def _parse_entities(block: Table | None, report: Reporter) -> dict[str, Entity]:
 
 
 def _parse_entity(name: str, node: Located, line: int | None, report: Reporter) -> Entity | None:
-    if not isinstance(node, Table) or not node.entries:
+    if not isinstance(node, Table) or len(node.entries) < keys.ENTITY_BLOCK.least:
         report.add(
             "PZ0101", "it has neither read: nor write:", line=line, hint="write read: or write: below it; both may be empty"
         )  # fmt: skip

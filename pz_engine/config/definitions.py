@@ -77,6 +77,9 @@ class Block:
     is_open: bool = False
     """Other keys belong to a connector."""
 
+    least: int = 0
+    """Fewest keys it needs."""
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all keys."""

@@ -95,7 +95,7 @@ def _parse_columns(reader: BlockReader) -> dict[str, str] | None:
     columns: dict[str, str] = {}
     for name, node in table.entries.items() if table is not None else ():
         line = table.line_of(name) if table is not None else None
-        if not name.strip():
+        if re.fullmatch(keys.COLUMN_NAME, name) is None:
             reader.report.add("PZ0101", "a column has no name", line=line, hint="write <column>: <type>")
         try:
             columns[name] = ContractType().parse(node)

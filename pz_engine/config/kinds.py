@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pz_engine.base.durations import parse_duration
 from pz_engine.config.located import Listing, Located, Scalar, as_bool, as_text, kind_of
-from pz_engine.model.contract_types import CONTRACT_TYPE_NAMES, duck_type_of
+from pz_engine.model.contract_types import CONTRACT_TYPE_NAMES, DECIMAL_TYPE, duck_type_of
 
 MAX_INT = 2_147_483_647
 """Largest whole number of an option: it fits 32 bits."""
@@ -152,28 +152,31 @@ class Flag:
 class Switch:
     """`on`, `off`, or a boolean."""
 
+    words: tuple[str, str] = ("on", "off")
     wanted: str = "on or off"
     example: str = "on"
 
     def parse(self, node: Located) -> bool:
         """Return True for on."""
-        value = {"on": True, "off": False}.get(as_text(node) or "") if as_bool(node) is None else as_bool(node)
-        if value is None:
+        value, text = as_bool(node), as_text(node)
+        if value is None and text not in self.words:
             raise Malformed
-        return value
+        return text == self.words[0] if value is None else value
 
 
 @dataclass(frozen=True, slots=True)
 class Duration:
     """A duration above zero."""
 
+    pattern: str = r"0*[1-9][0-9]*(ms|s|m|h|d)"
     wanted: str = "a duration above zero, such as 30s (units ms, s, m, h, d)"
     example: str = "30s"
 
     def parse(self, node: Located) -> timedelta:
         """Return the duration."""
-        found = parse_duration(as_text(node) or "")
-        if found is None or found <= timedelta(0):
+        text = as_text(node) or ""
+        found = parse_duration(text) if re.fullmatch(self.pattern, text) else None
+        if found is None:
             raise Malformed
         return found
 
@@ -234,6 +237,9 @@ class Word:
 @dataclass(frozen=True, slots=True)
 class ContractType:
     """The name of a type that a column contract may give."""
+
+    decimal: str = DECIMAL_TYPE
+    """Regular expression of the one type with parameters."""
 
     wanted: str = f"a type of a column contract: {', '.join(CONTRACT_TYPE_NAMES)}"
     example: str = "bigint"

@@ -70,6 +70,8 @@ class CheckDefinition:
     columns: Literal["some", "one", "none"]
     summary: str
     options: tuple[Key[object], ...] = ()
+    any_of: tuple[Key[object], ...] = ()
+    """Options of which at least one is needed."""
 
     @property
     def block(self) -> Block:
@@ -87,7 +89,7 @@ CHECKS: Mapping[str, CheckDefinition] = {
     for definition in (
         CheckDefinition(CheckType.NOT_NULL, "some", "No row has NULL in one of the columns."),
         CheckDefinition(CheckType.UNIQUE, "some", "No two rows have the same values in the columns."),
-        CheckDefinition(CheckType.ROW_COUNT, "none", "The number of rows is within limits.", (MIN, MAX)),
+        CheckDefinition(CheckType.ROW_COUNT, "none", "The number of rows is within limits.", (MIN, MAX), (MIN, MAX)),
         CheckDefinition(CheckType.FRESHNESS, "one", "The newest value of the column is recent.", (MAX_AGE,)),
         CheckDefinition(CheckType.ACCEPTED_VALUES, "one", "The column holds listed values only.", (VALUES,)),
         CheckDefinition(CheckType.CUSTOM_SQL, "none", "A query returns no rows.", (CUSTOM_SQL_NAME, SQL)),

@@ -28,7 +28,8 @@ _DUCK_TYPES = {
     "blob": "BLOB",
     "uuid": "UUID",
 }
-_DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)")
+DECIMAL_TYPE = r"decimal\(\s*(0?[1-9]|[12][0-9]|3[0-8])\s*,\s*(0?[0-9]|[12][0-9]|3[0-8])\s*\)"
+"""Regular expression of the one type with parameters; its scale may not be above its precision."""
 
 CONTRACT_TYPE_NAMES = (*_DUCK_TYPES, "decimal(p,s)")
 """Accepted names, in the order a message lists them."""
@@ -43,11 +44,11 @@ def duck_type_of(contract_type: str) -> str | None:
     known = _DUCK_TYPES.get(contract_type)
     if known is not None:
         return known
-    match = _DECIMAL.fullmatch(contract_type)
+    match = re.fullmatch(DECIMAL_TYPE, contract_type)
     if match is None:
         return None
     precision, scale = int(match[1]), int(match[2])
-    return f"DECIMAL({precision},{scale})" if 1 <= precision <= 38 and scale <= precision else None
+    return f"DECIMAL({precision},{scale})" if scale <= precision else None
 
 
 def cursor_type_of_contract(contract_type: str) -> str | None:

@@ -56,7 +56,7 @@ def test_external_connector_is_found_by_its_entry_point(announced):
     """Installing a distribution is enough."""
     announced(acme=f"{__name__}:Acme")
     assert registry.find_connector("acme").info.version == "1.2.3"
-    assert registry.known_connectors() == ("acme", "duckdb", "localfiles")
+    assert registry.known_connectors() == ("acme", "duckdb", "http", "localfiles")
 
 
 def test_built_in_name_cannot_be_taken_over(announced):
