@@ -136,6 +136,8 @@ def sweep_journals(directory: Path, keep: int = JOURNALS_KEPT, current: str | No
 
 def _completed(event: NodeCompleted, wire: dict[str, Any]) -> dict[str, Any]:
     result = event.result
+    if event.blocked_by:
+        wire["blockedBy"] = list(event.blocked_by)
     if result.status is not NodeStatus.FAILED or result.error is None:
         return wire
     message = result.error.message

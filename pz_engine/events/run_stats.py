@@ -43,7 +43,7 @@ class NodeSummary:
 
     checks_failed: int | None = None
     blocked_by: tuple[str, ...] | None = None
-    """Names of the failed ancestors of a skipped node, sorted; None without the graph."""
+    """Names of the failed ancestors of a skipped node, sorted; None when neither journal nor graph tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +237,9 @@ def _complete(node: NodeSummary, record: Mapping[str, Any]) -> None:
     node.status = _FINAL.get(_text(record, "status") or "", "unknown")
     node.finished_at = _text(record, "at")
     node.provenance = _text(record, "provenance")
+    blockers = record.get("blockedBy")
+    if isinstance(blockers, list) and all(isinstance(name, str) for name in blockers):
+        node.blocked_by = tuple(blockers)
     duration = _count(record, "durationMs")
     if node.status == "success" or (node.status == "failed" and duration):
         node.duration_ms = duration

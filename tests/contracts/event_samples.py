@@ -129,7 +129,11 @@ SAMPLES: tuple[types.RunEvent, ...] = (
         error=NodeError("PZ0501", "HTTP Error: KeyError: server answered 500 three times"),
         delivery=DeliveryReport("none", 600, 0),
     ),
-    completed(13, id="f00dcafe", name="totals", status=NodeStatus.SKIPPED, rows=0, duration_ms=0),
+    types.NodeCompleted(
+        **at(13),
+        result=NodeResult("f00dcafe", NodeKind.PIPELINE, "totals", NodeStatus.SKIPPED, 0, 0),
+        blocked_by=("crm.tickets",),
+    ),
     types.RunCompleted(
         **at(14), status=RunStatus.COMPLETED_WITH_FAILURES, succeeded=2, failed=2, skipped=1, duration_ms=1890
     ),

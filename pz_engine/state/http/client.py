@@ -156,7 +156,11 @@ class StateClient:
                 headers: dict[str, Any] = {"Accept": "application/json"}
                 if self._token is not None:
                     headers["Authorization"] = f"Bearer {self._token}"
-                self._client = httpx.Client(headers=headers, timeout=self._timeout, follow_redirects=False)
+                # Loading trusted certificates takes longer than a write; without TLS there is nothing to check.
+                is_secure = urlsplit(self._base).scheme == "https"
+                self._client = httpx.Client(
+                    headers=headers, timeout=self._timeout, follow_redirects=False, verify=is_secure
+                )
             return self._client
 
 

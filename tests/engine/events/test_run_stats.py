@@ -102,6 +102,8 @@ def test_forced_zeros_turn_back_into_nothing() -> None:
 def test_blockers_are_not_known_without_the_graph() -> None:
     """Nothing is guessed about what blocked a node."""
     assert by_id(fold([started(), done(CLEAN, "skipped")]))["p"].blocked_by is None
+    told = {**done(CLEAN, "skipped"), "blockedBy": ["src_a__b"]}
+    assert by_id(fold([started(), told]))["p"].blocked_by == ("src_a__b",)
 
 
 def test_negative_and_odd_counts_are_not_reported() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -169,60 +166,3 @@ def test_directory_in_the_way_is_unavailable(tmp_path: Path) -> None:
         with pytest.raises(PzStateError) as caught:
             action()
         assert caught.value.code == "PZ0518"
-
-
-def _add_ones(path: str, worker: str, seconds: float) -> int:
-    """Count up in a shared key and in a key of one's own; return how often the shared count went up."""
-    wins = own = 0
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        store = open_file(Path(path))
-        current = store.get("shared.count")
-        value = int(current.value) if current is not None else 0
-        try:
-            store.set("shared.count", entry(value + 1))
-            wins += 1
-        except PzStateError as error:
-            if error.code != "PZ0520":
-                raise
-        own += 1
-        store.set(f"own.{worker}", entry(own))
-    final = open_file(Path(path)).get(f"own.{worker}")
-    assert final == entry(own)
-    return wins
-
-
-def _threads(path: str, process: int, seconds: float, wins: list[int]) -> None:
-    def work(thread: int) -> None:
-        wins.append(_add_ones(path, f"p{process}t{thread}", seconds))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def _process(path: str, process: int, seconds: float, results: multiprocessing.SimpleQueue[list[int]]) -> None:
-    wins: list[int] = []
-    _threads(path, process, seconds, wins)
-    results.put(wins)
-
-
-def test_threads_and_processes_never_lose_an_update(tmp_path: Path) -> None:
-    """Eight threads in two processes lose no own entry, and the shared count equals the number of accepted writes."""
-    path = str(tmp_path / "watermarks.json")
-    context = multiprocessing.get_context("spawn")
-    results = context.SimpleQueue()
-    workers = [context.Process(target=_process, args=(path, number, 2.0, results)) for number in range(2)]
-    for worker in workers:
-        worker.start()
-    wins = [win for _ in workers for win in results.get()]
-    for worker in workers:
-        worker.join(30)
-        assert worker.exitcode == 0
-    assert len(wins) == 8
-    final = open_file(Path(path)).get("shared.count")
-    assert final == entry(sum(wins))
-    assert sum(wins) > 8
-    assert sorted(item.name for item in tmp_path.iterdir()) == ["watermarks.json", "watermarks.json.lock"]
