@@ -66,3 +66,15 @@ def _escape_character(character: str) -> str:
 def ordinal(text: str) -> bytes:
     """Return a sort key that orders texts by UTF-16 code unit, as every stored file does."""
     return text.encode("utf-16-be", "surrogatepass")
+
+
+def parse_json(content: bytes | str) -> Any:
+    """Read JSON that somebody else may have written.
+
+    Raises:
+        ValueError: it is no JSON, or nested more deeply than can be read.
+    """
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

@@ -5,13 +5,13 @@ Everything is summarised again on the way in, a line that cannot be used is coun
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from pz_engine.base.redact import ErrorSummary
+from pz_engine.base.stable_json import parse_json
 from pz_engine.events.run_journal import SCHEMA_VERSION
 
 LONGEST_LINE: Final = 256 * 1024
@@ -100,7 +100,7 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     if len(line) > LONGEST_LINE:
         return None
     try:
-        record = json.loads(line)
+        record = parse_json(line)
     except ValueError:
         return None
     if not isinstance(record, dict) or not isinstance(record.get("event"), str):

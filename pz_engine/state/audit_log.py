@@ -5,14 +5,13 @@ It is kept locally whatever the backend. A reader passes over lines that do not 
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pz_engine.base.file_locks import FileLock, LockHeldError
-from pz_engine.base.stable_json import compact_json
+from pz_engine.base.stable_json import compact_json, parse_json
 
 AUDIT_FILE: Final = Path(".pz") / "state" / "audit.jsonl"
 LOCK_WAIT_SECONDS: Final = 30.0
@@ -92,7 +91,7 @@ def _ends_a_line(descriptor: int) -> bool:
 
 def _parse(line: bytes) -> AuditRecord | None:
     try:
-        fields = json.loads(line)
+        fields = parse_json(line)
     except ValueError:
         return None
     if not isinstance(fields, dict):

@@ -6,7 +6,6 @@ behind every one that does.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pz_engine.base.file_locks import is_locked
+from pz_engine.base.stable_json import parse_json
 from pz_engine.state.run_results import FILE_NAME, RunResults, read_results
 
 RUNS_DIRECTORY: Final = Path(".pz") / "runs"
@@ -104,7 +104,7 @@ def list_runs(project_dir: Path) -> tuple[StoredRun, ...]:
 
 def _read_host(path: Path) -> Mapping[str, Any] | None:
     try:
-        record = json.loads(path.read_bytes())
+        record = parse_json(path.read_bytes())
     except (OSError, ValueError):
         return None
     return record if isinstance(record, dict) else None

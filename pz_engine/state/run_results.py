@@ -6,7 +6,6 @@ never replaces one with more.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 from pz_engine.base.atomic_files import write_atomically
 from pz_engine.base.clock import format_instant
-from pz_engine.base.stable_json import compact_json
+from pz_engine.base.stable_json import compact_json, parse_json
 from pz_engine.model.run import (
     ChannelTimings,
     ColumnType,
@@ -120,7 +119,7 @@ def read_results(path: Path) -> RunResults | None:
     Unknown fields are passed over, and of two nodes with one id the first counts.
     """
     try:
-        document = json.loads(path.read_bytes())
+        document = parse_json(path.read_bytes())
         if document["version"] != VERSION:
             return None
         finished = document.get("finishedAt")

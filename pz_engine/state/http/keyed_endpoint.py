@@ -6,12 +6,11 @@ where nothing is stored.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
-from pz_engine.base.stable_json import compact_json, ordinal
+from pz_engine.base.stable_json import compact_json, ordinal, parse_json
 from pz_engine.state.http.client import ConflictError, StateClient
 from pz_engine.state.scopes import Scope
 from pz_engine.state.store import lost_race
@@ -114,13 +113,13 @@ class KeyedEndpoint(Generic[Entry]):
 
     def _decode(self, content: bytes | str) -> Entry | None:
         try:
-            return self._scope.decode(json.loads(content))
+            return self._scope.decode(parse_json(content))
         except ValueError:
             return None
 
     def _decode_list(self, content: bytes) -> dict[str, Entry] | None:
         try:
-            listed: Any = json.loads(content)["entries"]
+            listed: Any = parse_json(content)["entries"]
             pairs = [(item["key"], self._decode(item["payload"])) for item in listed]
         except (ValueError, KeyError, TypeError):
             return None

@@ -6,7 +6,6 @@ different keys never lose each other's entry and runs that move the same key col
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from pz_engine.base.atomic_files import write_atomically
 from pz_engine.base.file_locks import FileLock, LockHeldError
-from pz_engine.base.stable_json import canonical_json, ordinal, pretty_json
+from pz_engine.base.stable_json import canonical_json, ordinal, parse_json, pretty_json
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.state.scopes import Scope
 from pz_engine.state.store import lost_race
@@ -135,7 +134,7 @@ class KeyedFile(Generic[Entry]):
         except OSError as error:
             raise self._unavailable("read", error) from error
         try:
-            document = json.loads(content)
+            document = parse_json(content)
         except ValueError:
             raise _UnreadableError from None
         if not isinstance(document, dict) or not isinstance(document.get("version"), int):
