@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from pz_engine.app.compile import compile_project
+    from pz_engine.app.compile import column_lineage, compile_project
     from pz_engine.app.host import EngineOverrides, RunOutcome, RunRecord, RunRequest, Selection
     from pz_engine.app.run import run_project
     from pz_engine.app.runs import list_runs
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         SinkWriteNode,
         SourceLoadNode,
     )
+    from pz_engine.compile.lineage.values import ColumnLineage, ColumnSource, PipelineLineage
     from pz_engine.errors.diagnostics import Diagnostic
     from pz_engine.errors.exceptions import PzConfigError, PzError, PzStateError, PzValidationError
     from pz_engine.errors.unexpected import diagnose
@@ -64,6 +65,8 @@ __all__ = [
     "Check",
     "CheckNode",
     "CheckType",
+    "ColumnLineage",
+    "ColumnSource",
     "CompiledProject",
     "Connection",
     "ConnectorLog",
@@ -84,6 +87,7 @@ __all__ = [
     "NodeStats",
     "NodeStatus",
     "OnDelete",
+    "PipelineLineage",
     "PipelineNode",
     "Project",
     "PzConfigError",
@@ -108,6 +112,7 @@ __all__ = [
     "SyncMode",
     "__version__",
     "bottleneck",
+    "column_lineage",
     "compile_project",
     "diagnose",
     "event_lines",
@@ -120,6 +125,7 @@ __all__ = [
 _HOMES = {
     "app.compile": ("compile_project",),
     "app.runs": ("list_runs",),
+    "app.compile": ("column_lineage", "compile_project"),
     "app.host": ("EngineOverrides", "RunOutcome", "RunRecord", "RunRequest", "Selection"),
     "app.run": ("run_project",),
     "app.selecting": ("select_nodes",),
@@ -137,6 +143,7 @@ _HOMES = {
         "SinkWriteNode",
         "SourceLoadNode",
     ),
+    "compile.lineage.values": ("ColumnLineage", "ColumnSource", "PipelineLineage"),
     "errors.diagnostics": ("Diagnostic",),
     "errors.unexpected": ("diagnose",),
     "errors.exceptions": ("PzConfigError", "PzError", "PzStateError", "PzValidationError"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pz_engine.app.open_project import open_project
 from pz_engine.base.atomic_files import write_atomically
@@ -15,6 +15,9 @@ from pz_engine.config.project_file import read_project_name
 from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.errors.exceptions import PzValidationError
 from pz_engine.model.project import Project
+
+if TYPE_CHECKING:
+    from pz_engine.compile.lineage.values import PipelineLineage
 
 
 def compile_project(
@@ -63,6 +66,32 @@ def write_compile_artifacts(compiled: CompiledProject, selected: frozenset[str])
             text = compiled_sql_text(compiled, node)
             write_atomically(target / "compiled" / f"{node.name}.sql", text.encode(), durable=False)
     return target
+
+
+def column_lineage(compiled: CompiledProject) -> tuple[PipelineLineage, ...]:
+    """Tell which columns of which nodes feed each column of every pipeline, in topological order.
+
+    Computed anew at each call, and reading nothing but the project's schema cache. Unknown columns of one source make
+    only what depends on them unknown.
+    """
+    from pz_engine.compile.lineage.project import trace_project
+    from pz_engine.validate.schema_cache import read_schema_cache
+
+    return trace_project(compiled, read_schema_cache(compiled.project_dir))
+
+
+def write_lineage(compiled: CompiledProject, selected: frozenset[str]) -> None:
+    """Write `lineage.json` for the selected pipelines.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    from pz_engine.compile.lineage.values import build_lineage
+
+    names = {node.name for node in compiled.nodes if node.id in selected and isinstance(node, PipelineNode)}
+    found = [pipeline for pipeline in column_lineage(compiled) if pipeline.name in names]
+    target = compiled.project_dir / ".pz" / "target"
+    write_atomically(target / "lineage.json", pretty_json(build_lineage(found)))
 
 
 def manifest_nodes(compiled: CompiledProject, selected: frozenset[str]) -> list[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pz_engine.compile.dag import Graph, PipelineNode, SourceLoadNode
 from pz_engine.compile.sql_tree import (
     Slot,
     Tree,
@@ -24,6 +25,7 @@ from pz_engine.compile.sql_tree import (
 from pz_engine.compile.template.calls import WATERMARK_MARKER
 from pz_engine.duck.introspect import SqlParser
 from pz_engine.duck.quoting import STAGING_SCHEMA, quote_literal
+from pz_engine.model.cursor_values import typed_null
 
 _FLOORS = {"COMPARE_GREATERTHAN": False, "COMPARE_GREATERTHANOREQUALTO": True}
 _CEILINGS = {"COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"}
@@ -87,6 +89,21 @@ def substitute_watermarks(sql: str, literals: Mapping[str, str]) -> str:
     for sentinel, literal in literals.items():
         sql = sql.replace(quote_literal(sentinel), literal)
     return sql
+
+
+def null_watermarks(node: PipelineNode, graph: Graph) -> str:
+    """Return a pipeline's query with a NULL of the cursor's type for every sentinel, so that it binds."""
+    sources = [graph.by_id[identity] for identity in node.depends_on]
+    cursor_types = {
+        source.key: source.incremental.cursor_type
+        for source in sources
+        if isinstance(source, SourceLoadNode) and source.incremental is not None
+    }
+    nulls: dict[str, str] = {}
+    for use in node.watermarks:
+        cursor_type = cursor_types.get(use.key)
+        nulls[use.sentinel] = typed_null(cursor_type) if cursor_type is not None else "NULL"
+    return substitute_watermarks(node.sql, nulls)
 
 
 class _NotRecognisedError(Exception):

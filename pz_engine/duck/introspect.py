@@ -1,14 +1,17 @@
-"""DuckDB's own parser, for SQL that is only looked at.
+"""DuckDB's own parser and binder, for SQL that is only looked at.
 
-The database behind it is in memory, has one thread, and is opened when the first text is parsed.
+A database behind them is in memory, has one thread, cannot reach files or the network, and is opened on first use.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pz_engine.duck.quoting import quote_literal
+from pz_engine.duck.quoting import STAGING_SCHEMA, quote_identifier, quote_literal, staging_relation
+from pz_engine.model.run import ColumnType
 
 if TYPE_CHECKING:
     import duckdb
@@ -17,6 +20,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
+    "enable_external_access": False,
 }
 
 
@@ -97,3 +101,45 @@ class SqlParser:
         text = str(row[0])
         tree = json.loads(text)
         return None if tree["error"] or len(tree["statements"]) != 1 else text
+
+
+class EmptyTables:
+    """Tables of staging without rows, so that the binder can tell what a query over them gives; to be closed."""
+
+    def __init__(self) -> None:
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    def create(self, name: str, columns: Sequence[ColumnType]) -> bool:
+        """Make a table of known columns; False when they cannot be those of a table."""
+        listed = ", ".join(f"{quote_identifier(column.name)} {column.type}" for column in columns)
+        return self._succeeds(f"create table {staging_relation(name)} ({listed})")
+
+    def define(self, name: str, query: str) -> tuple[ColumnType, ...] | None:
+        """Make the table that a query over the others gives and return its columns; None when it is refused."""
+        relation = staging_relation(name)
+        if not self._succeeds(f"create table {relation} as select * from (\n{query}\n) limit 0"):
+            return None
+        rows = self._connect().execute(f"describe {relation}").fetchall()
+        return tuple(ColumnType(str(row[0]), str(row[1])) for row in rows)
+
+    def close(self) -> None:
+        """Release the database; safe to call twice."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            import duckdb
+
+            self._connection = duckdb.connect(":memory:", config=_CONFIG)
+            self._connection.execute(f"create schema {STAGING_SCHEMA}")
+        return self._connection
+
+    def _succeeds(self, statement: str) -> bool:
+        import duckdb
+
+        with contextlib.suppress(duckdb.Error):
+            self._connect().execute(statement)
+            return True
+        return False

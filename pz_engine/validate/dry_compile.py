@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from pz_engine.base.redact import sanitize
 from pz_engine.compile.dag import CheckNode, CompiledProject, PipelineNode, SourceLoadNode
-from pz_engine.compile.watermark_sql import substitute_watermarks
+from pz_engine.compile.watermark_sql import null_watermarks
 from pz_engine.duck.quoting import quote_identifier, staging_relation
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.model.contract_types import duck_type_of
-from pz_engine.model.cursor_values import typed_null
 from pz_engine.model.policies import Materialization
 from pz_engine.validate.report import ValidationReport
 
@@ -98,23 +97,10 @@ class _DryCompile:
 
     def _pipeline(self, node: PipelineNode) -> None:
         kind = "view" if node.materialization is Materialization.VIEW else "table"
-        sql = substitute_watermarks(node.sql, self._nulls(node))
+        sql = null_watermarks(node, self._compiled.graph)
         statement = f"create {kind} {staging_relation(node.name)} as select * from (\n{sql}\n) limit 0"
         if self._execute(statement, node, f"pipeline '{node.name}'"):
             self._available.add(node.id)
-
-    def _nulls(self, node: PipelineNode) -> dict[str, str]:
-        sources = [self._compiled.graph.by_id[identity] for identity in node.depends_on]
-        cursor_types = {
-            source.key: source.incremental.cursor_type
-            for source in sources
-            if isinstance(source, SourceLoadNode) and source.incremental is not None
-        }
-        found: dict[str, str] = {}
-        for use in node.watermarks:
-            cursor_type = cursor_types.get(use.key)
-            found[use.sentinel] = typed_null(cursor_type) if cursor_type is not None else "NULL"
-        return found
 
     def _execute(self, statement: str, node: SourceLoadNode | PipelineNode, subject: str) -> bool:
         from pz_engine.duck.statement_error import DuckStatementError

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pz_engine import RunRequest, Selection, run_project
-from pz_engine.app.compile import compile_project, write_compile_artifacts
+from pz_engine.app.compile import compile_project, write_compile_artifacts, write_lineage
 from pz_engine.app.plan import plan_project
 from pz_engine.app.selecting import select_nodes
 from pz_engine.cli.render.console import event_lines
@@ -51,6 +51,18 @@ def test_compile_artifacts(project: Path, *, golden_update: bool) -> None:
     for name in ("big_orders", "new_events"):
         compare(f"{name}.sql", (target / "compiled" / f"{name}.sql").read_text(), update=golden_update)
     assert not (target / "compiled" / "clean.sql").exists()
+
+
+def test_lineage_artifact(project: Path, *, golden_update: bool) -> None:
+    """`lineage.json`, and the same bytes again."""
+    compiled = compile_project(project)
+    path = project / ".pz" / "target" / "lineage.json"
+    texts = []
+    for _ in range(2):
+        write_lineage(compiled, select_nodes(compiled, None))
+        texts.append(path.read_text())
+    assert texts[0] == texts[1]
+    compare("lineage.json", texts[0], update=golden_update)
 
 
 def test_plan_artifact(project: Path, *, golden_update: bool) -> None:
