@@ -123,7 +123,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "app.compile": ("compile_project",),
     "app.runs": ("list_runs",),
     "app.compile": ("column_lineage", "compile_project"),
     "app.host": ("EngineOverrides", "RunOutcome", "RunRecord", "RunRequest", "Selection"),
