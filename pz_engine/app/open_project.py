@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pz_engine.app.host import overlay_environment
 from pz_engine.app.state_url import point_state_at, with_state_url
+from pz_engine.base.hidden_values import HiddenValues, RecordingEnvironment
 from pz_engine.compile.builder import RunIdentity, compile_files
 from pz_engine.compile.dag import CompiledProject
 from pz_engine.compile.template.lint import lint_templates
@@ -20,6 +21,11 @@ from pz_engine.config.project_file import PROJECT_FILE
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.errors.diagnostics import Diagnostic, ordered
 from pz_engine.errors.exceptions import PzConfigError, PzValidationError
+
+_PLAIN_VARIABLES: Final = frozenset(
+    {"PZ_STATE_BACKEND", "PZ_STATE_SCHEMA", "PZ_STATE_ARTIFACTS", "PZ_STATE_EVENTS", "PZ_STATE_TIMEOUT_SECONDS"}
+)
+"""Settings that are no secrets and that messages name."""
 
 
 def open_project(
@@ -46,7 +52,7 @@ def open_project(
         PzValidationError: every problem of the first phase that found any; beside the problems of files also those
             that pipelines have on their own.
     """
-    environment = overlay_environment(env or {})
+    environment = RecordingEnvironment(overlay_environment(env or {}))
     rendered = environment if env_names == "resolve" else _UnsetAsNames(environment)
     configured = _UnsetAsNames({}) if env_names == "keep" else rendered
     try:
@@ -56,6 +62,8 @@ def open_project(
     except PzValidationError as error:
         raise PzValidationError(ordered([*error.errors, *_template_problems(project_dir)])) from None
     compiled = compile_files(files, env=rendered, identity=identity or _invented_identity())
+    secrets = {name: value for name, value in environment.used.items() if name not in _PLAIN_VARIABLES}
+    compiled = replace(compiled, hidden=HiddenValues.of(secrets, vars or {}))
     if state_url is None or compiled.project is None:
         return compiled
     try:
@@ -80,11 +88,24 @@ def _invented_identity() -> RunIdentity:
     return RunIdentity(f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}Z-{secrets.token_hex(2)}", now)
 
 
-class _UnsetAsNames(dict[str, str]):
+class _UnsetAsNames(Mapping[str, str]):
     """An environment in which an unset variable stands for its own reference; `get` sees set ones only."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def __getitem__(self, key: str) -> str:
+        return self._values.get(key, f"${{{key}}}")
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a set variable."""
+        return self._values.get(key, default)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str)
 
-    def __missing__(self, key: str) -> str:
-        return f"${{{key}}}"
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pz_engine.app.hiding import hiding_values
 from pz_engine.app.host import Selection
 from pz_engine.app.open_project import open_project
 from pz_engine.app.validate import check_compiled
@@ -66,7 +67,8 @@ def plan_project(
         selected = resolve(compiled, selection, require_choice=False)
         warnings, notes = check_compiled(compiled, with_sql=False)
         effective = selected | compiled.graph.ancestors(selected)
-        plan = plan_nodes(compiled, effective)
+        with hiding_values(compiled):
+            plan = plan_nodes(compiled, effective)
     except PzValidationError as error:
         return PlanReport(problems=error.errors)
     write_plan(compiled, plan)

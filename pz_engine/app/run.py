@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from pz_engine.app.hiding import hiding_values
 from pz_engine.app.host import RunOutcome, RunRequest
 from pz_engine.app.open_project import open_project
 from pz_engine.app.plan import resolve, write_plan
 from pz_engine.app.validate import check_compiled
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.fault_points import fault_point
+from pz_engine.base.hidden_values import HiddenValues
 from pz_engine.base.stop_signals import stop_signals
 from pz_engine.compile.builder import RunIdentity
 from pz_engine.compile.dag import CheckNode, CompiledProject, SinkWriteNode, SourceLoadNode
@@ -56,9 +58,11 @@ class _Notes:
     """Notes of one run, serialized."""
 
     request: RunRequest
+    hidden: HiddenValues
     texts: list[str] = field(default_factory=list)
 
     def __call__(self, text: str) -> None:
+        text = self.hidden.hide(text)
         self.texts.append(text)
         if self.request.note_sink is not None:
             self.request.note_sink(text)
@@ -94,7 +98,7 @@ def run_project(request: RunRequest) -> RunOutcome:
         if request.warning_sink is not None:
             for warning in prepared.warnings:
                 request.warning_sink(warning)
-        notes = _Notes(request)
+        notes = _Notes(request, prepared.compiled.hidden)
         if prepared.project.state.origin != "default":
             notes(f"state backend: {prepared.project.state.backend} (from {prepared.project.state.origin})")
         if request.mode == "run" and not prepared.effective:
@@ -117,7 +121,8 @@ def _prepare(request: RunRequest, identity: RunIdentity) -> _Prepared:
         selected = frozenset(n for n in selected if isinstance(compiled.graph.by_id[n], CheckNode))
     effective = selected | compiled.graph.ancestors(selected)
     warnings, notes = check_compiled(compiled)
-    plan = plan_project(compiled, effective)
+    with hiding_values(compiled):
+        plan = plan_project(compiled, effective)
     write_plan(compiled, plan)
     return _Prepared(compiled, project, plan, effective, warnings, notes)
 

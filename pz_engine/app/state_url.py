@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, cast
 
 from pz_engine.config.project_file import PROJECT_FILE
 from pz_engine.errors.exceptions import PzConfigError
@@ -15,7 +17,7 @@ ORIGIN = "--state-url"
 
 def with_state_url(env: Mapping[str, str], url: str | None) -> Mapping[str, str]:
     """Return the environment that `state:` takes its defaults from."""
-    return env if url is None else {**env, "PZ_STATE_BACKEND": "http", "PZ_STATE_URL": url}
+    return env if url is None else ChainMap({"PZ_STATE_BACKEND": "http", "PZ_STATE_URL": url}, cast("Any", env))
 
 
 def point_state_at(settings: StateSettings, url: str | None) -> StateSettings:

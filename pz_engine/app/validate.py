@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pz_engine.app.hiding import hidden_problem, hiding_values
 from pz_engine.app.open_project import open_project
 from pz_engine.compile.dag import CompiledProject
 from pz_engine.connectors.registry import find_connector
@@ -56,8 +57,9 @@ def check_compiled(
     warnings, notes = list(compiled.warnings), list(compiled.notes)
     for check in (check_connectors, check_sql) if with_sql else (check_connectors,):
         report = check(compiled)
-        if report.errors:
-            raise PzValidationError(report.errors)
-        warnings.extend(report.warnings)
-        notes.extend(report.notes)
+        with hiding_values(compiled):
+            if report.errors:
+                raise PzValidationError(report.errors)
+        warnings.extend(hidden_problem(warning, compiled.hidden) for warning in report.warnings)
+        notes.extend(map(compiled.hidden.hide, report.notes))
     return tuple(warnings), tuple(notes)

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pz_engine.base.hidden_values import HiddenValues
 from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.model.checks import Check
 from pz_engine.model.connection import Connection
@@ -236,6 +237,8 @@ class CompiledProject:
     problems: tuple[Diagnostic, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
     notes: tuple[str, ...] = ()
+    hidden: HiddenValues = field(default_factory=HiddenValues, repr=False, compare=False)
+    """What no text about this project may show."""
 
     @property
     def nodes(self) -> tuple[Node, ...]:

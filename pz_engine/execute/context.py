@@ -67,6 +67,10 @@ class RunContext:
         """Return the entry this run reads from; none under a full refresh."""
         return None if self.full_refresh else self.stored_watermarks.get(key)
 
+    def safe(self, text: str) -> str:
+        """Return a text without values from outside the project's files."""
+        return self.compiled.hidden.hide(text)
+
     def stored_token(self, key: str) -> str | None:
         """Return the token this run continues from; none under a full refresh."""
         entry = None if self.full_refresh else self.stored_tokens.get(key)

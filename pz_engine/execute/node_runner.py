@@ -5,7 +5,7 @@ Whatever an executor raises becomes a result; nothing escapes into the scheduler
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from pz_engine.base.cancellation import Cancelled, CancelToken
@@ -101,6 +101,7 @@ class NodeRunner:
                 return _outcome(warnings, [self._skipped(node, ordinal) for node in unit.members])
             except Exception as error:
                 failure = self._classify(unit, error)
+                failure = replace(failure, message=context.safe(failure.message))
                 _report(admission, failure)
             else:
                 admission.succeed()

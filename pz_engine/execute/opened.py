@@ -104,6 +104,8 @@ def _equip(context: RunContext, node: SourceLoadNode | SinkWriteNode, side: Sour
 def _notices(context: RunContext, connection: str) -> Callable[[str, str], None]:
     def publish(level: str, text: str) -> None:
         if context.first_notice(connection, text):
-            context.publisher.emit(ConnectorLog, level=level, connection=connection, message=sanitize(text))
+            context.publisher.emit(
+                ConnectorLog, level=level, connection=connection, message=context.safe(sanitize(text))
+            )
 
     return publish
