@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.errors.collector import ProblemCollector
 
-_LONGEST_CAUSE = 400
+_LONGEST_CAUSE = 2000
 _LONGEST_NAME = 100
 _MANY_PROBLEMS = 200
 
