@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -172,3 +173,19 @@ def test_three_hostile_files_are_three_problems(project: Path) -> None:
     assert done.returncode == 2
     places = [match["file"] for match in map(LINE.fullmatch, done.stderr.splitlines()) if match]
     assert places == ["connections.yml", "pipelines/configs/a.yml", "project.yml"]
+
+
+def test_json_stays_json_whatever_the_names(project: Path) -> None:
+    """One object on standard output, with the escaped names in it."""
+    raw_name(b"caf\xe9.sql")(project)
+    content("pipelines/a\nb.sql", b"select 1")(project)
+    content("connections.yml", b'"\\e[2J": {connector: x}\n')(project)
+    done = pz("validate", "--project", str(project), "--log-format", "json")
+    assert done.returncode == 2
+    (line,) = done.stdout.splitlines()
+    found = json.loads(line)
+    assert not found["ok"]
+    assert [error["file"] for error in found["errors"]] == [
+        "connections.yml", "pipelines/a\\nb.sql", "pipelines/caf\\xe9.sql",
+    ]  # fmt: skip
+    assert "\x1b" not in line + done.stderr
