@@ -11,8 +11,11 @@ from pathlib import Path
 
 from pz_engine.errors.exceptions import PzConfigError
 
-MAX_FILE_BYTES = 8 * 1024 * 1024
-"""Largest project file; what people write is a thousandth of it."""
+MAX_YAML_BYTES = 4 * 1024 * 1024
+"""Largest YAML file; what people write is a thousandth of it."""
+
+MAX_SQL_BYTES = 1024 * 1024
+"""Largest pipeline; DuckDB takes minutes over some larger ones."""
 
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISCHR, "a device"))
@@ -23,17 +26,18 @@ def is_there(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def read_file_text(path: Path, name: str) -> str:
+def read_file_text(path: Path, name: str, limit: int) -> str:
     r"""Return the text with `\n` line ends and without a byte-order mark.
 
     Args:
         path: the file.
         name: project-relative name for messages.
+        limit: bytes of the largest file of its kind.
 
     Raises:
         PzConfigError: `PZ0101`, with the line of bytes that are no text.
     """
-    content = _read_bytes(path, name)
+    content = _read_bytes(path, name, limit)
     if content.startswith(_WIDE_MARKS) or b"\x00" in content:
         position = content.find(b"\x00")
         is_wide = content.startswith(_WIDE_MARKS) or content[:2].find(b"\x00") >= 0
@@ -67,7 +71,7 @@ def cannot_read(error: OSError, name: str) -> PzConfigError:
     )
 
 
-def _read_bytes(path: Path, name: str) -> bytes:
+def _read_bytes(path: Path, name: str, limit: int) -> bytes:
     try:
         # Without O_NONBLOCK, opening a pipe waits for somebody to write to it.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -78,15 +82,14 @@ def _read_bytes(path: Path, name: str) -> bytes:
         if not stat.S_ISREG(mode):
             raise not_a_file(mode, name)
         with open(descriptor, "rb", closefd=False) as file:
-            content = file.read(MAX_FILE_BYTES + 1)
+            content = file.read(limit + 1)
     except OSError as error:
         raise cannot_read(error, name) from None
     finally:
         os.close(descriptor)
-    if len(content) > MAX_FILE_BYTES:
-        size = MAX_FILE_BYTES // 1024**2
+    if len(content) > limit:
         raise PzConfigError(
-            "PZ0101", f"{name} is larger than {size} MiB, the limit of a project file", file=name,
+            "PZ0101", f"{name} is larger than {limit // 1024**2} MiB, the limit of such a file", file=name,
             hint="keep data in data files, and split the project into several files or projects",
         )  # fmt: skip
     return content

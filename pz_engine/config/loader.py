@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pz_engine.base.printable import printable
 from pz_engine.config.connections_file import CONNECTIONS_FILE, load_connections_file
-from pz_engine.config.file_names import printable
 from pz_engine.config.file_text import is_there
 from pz_engine.config.pipeline_files import (
     load_pipeline_files,

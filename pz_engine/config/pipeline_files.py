@@ -6,15 +6,14 @@ cannot be read is a problem, never silently left out.
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pz_engine.base.identifiers import is_identifier, suggest_identifier
-from pz_engine.config.file_names import is_printable, printable
-from pz_engine.config.file_text import cannot_read, is_there, not_a_file, read_file_text
+from pz_engine.base.printable import is_printable, printable
+from pz_engine.config.file_text import MAX_SQL_BYTES, cannot_read, is_there, not_a_file, read_file_text
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.errors.exceptions import PzConfigError
 from pz_engine.model.pipeline import PipelineFile
@@ -56,7 +55,7 @@ def load_pipeline_files(project_dir: Path, problems: ProblemCollector) -> Pipeli
             )  # fmt: skip
             continue
         with problems.catching():
-            found[name] = PipelineFile(name, file, read_file_text(project_dir / file, file))
+            found[name] = PipelineFile(name, file, read_file_text(project_dir / file, file, MAX_SQL_BYTES))
     return PipelineFiles(tuple(found.values()), frozenset(map(pipeline_name, files)))
 
 
@@ -116,16 +115,17 @@ class _Walk:
 
     def files(self) -> Iterator[str]:
         """Yield every pipeline's file, in no particular order."""
-        real = os.path.realpath(self._project_dir)
-        pending = [(PIPELINES_DIR, frozenset({real, *map(str, Path(real).parents)}))]
         if not is_there(self._project_dir / PIPELINES_DIR):
             return
+        real = self._project_dir.resolve()
+        pending = [(PIPELINES_DIR, frozenset(_identity(folder, str(folder)) for folder in (real, *real.parents)))]
         while pending:
             folder, above = pending.pop()
             with self._problems.catching():
-                real = os.path.realpath(self._project_dir / folder)
-                _check_folder(folder, real, above)
-                for entry in _names_in(self._project_dir / folder, folder):
+                names = _names_in(self._project_dir / folder, folder)
+                own = _identity(self._project_dir / folder, folder)
+                _check_folder(folder, is_above=own in above)
+                for entry in names:
                     if entry == "configs":
                         continue
                     path = f"{folder}/{entry}"
@@ -133,15 +133,24 @@ class _Walk:
                     if is_folder and entry.endswith(".sql"):
                         self._problems.errors.append(not_a_file(stat.S_IFDIR, printable(path)).diagnostic)
                     elif is_folder:
-                        pending.append((path, above | {real}))
+                        pending.append((path, above | {own}))
                     elif entry.endswith(".sql"):
                         yield path
                     elif not entry.startswith(".") and not _leads_somewhere(self._project_dir / path):
                         self._problems.errors.append(_dead_link(printable(path)).diagnostic)
 
 
-def _check_folder(folder: str, real: str, above: frozenset[str]) -> None:
-    if real in above:
+def _identity(folder: Path, name: str) -> tuple[int, int]:
+    """Return what tells a folder from every other, whichever way leads to it."""
+    try:
+        found = folder.stat()
+    except OSError as error:
+        raise cannot_read(error, name) from None
+    return found.st_dev, found.st_ino
+
+
+def _check_folder(folder: str, *, is_above: bool) -> None:
+    if is_above:
         raise PzConfigError(
             "PZ0101", f"{folder} is a link to a folder that it lies in", file=folder, hint="remove the link"
         )

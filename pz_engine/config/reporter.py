@@ -1,6 +1,6 @@
 """Reports problems of one place: a file, and what inside it is being read.
 
-A message is one line of printable text, however hostile the names in it are.
+A message stays short, however long the names in it are.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pz_engine.base.near_miss import did_you_mean
-from pz_engine.config.file_names import printable
 from pz_engine.errors.collector import ProblemCollector
 
-_LONGEST_CAUSE = 400
+_LONGEST_CAUSE = 2000
 _LONGEST_NAME = 100
 _MANY_PROBLEMS = 200
 
@@ -45,5 +44,5 @@ class Reporter:
         return did_you_mean(name, candidates)
 
     def _message(self, cause: str) -> str:
-        text = printable(f"{self.where}: {cause}")
+        text = f"{self.where}: {cause}"
         return text if len(text) <= _LONGEST_CAUSE else f"{text[:_LONGEST_CAUSE]}…"

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from pz_engine.base.printable import printable
 from pz_engine.config import sidecar_keys as keys
 from pz_engine.config.block_reader import BlockReader
 from pz_engine.config.check_blocks import parse_checks
-from pz_engine.config.file_names import printable
 from pz_engine.config.located import Table
 from pz_engine.config.reporter import Reporter
 from pz_engine.config.yaml_reader import read_yaml_file

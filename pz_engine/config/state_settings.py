@@ -25,20 +25,19 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 def parse_state(node: Located | None, env: Mapping[str, str], report: Reporter) -> StateSettings:
     """Read the block and apply the environment; problems are `PZ0124` and `PZ0125`."""
-    table = node
     if node is not None and not isinstance(node, Table):
         BlockReader(keys.PROJECT, Table({keys.STATE.name: node}, node.line), report).read(keys.STATE)
         return StateSettings()
-    reader = _Reader(table if isinstance(table, Table) else Table({}), env, report)
+    # Path and code are the same for every backend; which keys may stand there is checked once the backend is known.
+    written = BlockReader(keys.STATE_BLOCKS[keys.BACKEND.default], node or Table({}), report)
+    reader = _Reader(written, env)
     backend, origin = reader.backend()
     if backend is None:
         return StateSettings()
-    BlockReader(keys.STATE_BLOCKS[backend], reader.table, report).refuse_other_keys()
+    BlockReader(keys.STATE_BLOCKS[backend], written.table, report).refuse_other_keys()
     if backend == "local":
         return StateSettings(origin=origin)
-    if backend == "http":
-        return reader.http(origin)
-    return reader.sql(backend, origin)
+    return reader.http(origin) if backend == "http" else reader.sql(backend, origin)
 
 
 def check_state_connection(
@@ -70,17 +69,12 @@ def check_state_connection(
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    table: Table
+    written: BlockReader
     env: Mapping[str, str]
-    report: Reporter
-
-    @property
-    def written(self) -> BlockReader:
-        return BlockReader(keys.STATE_BLOCKS["http"], self.table, self.report)
 
     def backend(self) -> tuple[str | None, str]:
         """Return the backend, None when it is unknown, and where its name comes from."""
-        node = self.table.get(keys.BACKEND.name)
+        node = self.written.table.get(keys.BACKEND.name)
         variable = self._variable("PZ_STATE_BACKEND")
         if node is None and variable is None:
             return keys.BACKEND.default, "default"
@@ -92,9 +86,8 @@ class _Reader:
         try:
             return keys.BACKEND.kind.parse(node), origin
         except Malformed:
-            words = keys.STATE_BLOCKS
             text = node.text if isinstance(node, Scalar) else ""
-            hint = self.report.near_miss(text, words) or "write backend: local"
+            hint = self.written.report.near_miss(text, keys.STATE_BLOCKS) or "write backend: local"
             self._bad(keys.BACKEND, f"{place} must be {keys.BACKEND.kind.wanted}", hint)
             return None, origin
 
@@ -135,8 +128,8 @@ class _Reader:
             )  # fmt: skip
         token = self._variable("PZ_STATE_TOKEN")
         if token and url and url.lower().startswith("http://"):
-            self.report.warn(
-                "PZ0530", "the state token would travel over plain http", line=self.table.line_of(keys.URL.name),
+            self.written.report.warn(
+                "PZ0530", "the state token would travel over plain http", line=self.written.table.line_of(keys.URL.name),
                 hint="use an https url",
             )  # fmt: skip
         return StateSettings("http", origin, url=url, timeout_seconds=self._timeout(), token=token)
@@ -180,11 +173,10 @@ class _Reader:
 def _is_http_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        return (
-            parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0 and text.isprintable()
-        )
+        has_host = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+    return parts.scheme in {"http", "https"} and has_host and text.isprintable() and " " not in text
 
 
 def state_connection_line(node: Located | None) -> int | None:

@@ -23,6 +23,7 @@ MAX_DEPTH = 100
 
 _INTEGER = re.compile(r"([+-]?)0*([0-9]+)")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER_STARTS = frozenset("+-.0123456789")
 _LONGEST_FLOAT = 1000
 
 
@@ -36,6 +37,8 @@ def type_plain(text: str) -> str | int | float | bool:
         return True
     if text == "false":
         return False
+    if text[:1] not in _NUMBER_STARTS:
+        return text
     whole = _INTEGER.fullmatch(text)
     if whole is not None and len(whole[2]) <= 19:
         number = int(whole[1] + whole[2])

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from pz_engine.config.file_text import read_file_text
+from pz_engine.config.file_text import MAX_YAML_BYTES, read_file_text
 from pz_engine.config.located import Listing, Located, Scalar, Table
 from pz_engine.config.reporter import Reporter
 from pz_engine.config.yaml_builder import TreeBuilder
@@ -26,7 +26,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000
 def read_yaml_file(path: Path, name: str, problems: ProblemCollector) -> Table | None:
     """Read a file whose root is a mapping; arguments and result as for `read_yaml`."""
     with problems.catching():
-        return read_yaml(read_file_text(path, name), name, problems)
+        return read_yaml(read_file_text(path, name, MAX_YAML_BYTES), name, problems)
     return None
 
 

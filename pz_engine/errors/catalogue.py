@@ -6,7 +6,7 @@ A number is never reused. Columns: code, name, severity, phase, life, cause, nex
 from __future__ import annotations
 
 ROWS = """
-PZ0101 | YamlShape | error | load, render | live | A project file is not valid YAML, or a key is missing, unknown or of the wrong shape. | Correct the key that the message names.
+PZ0101 | YamlShape | error | load, render | live | A project file cannot be read or is not valid YAML, or a key is missing, unknown or of the wrong shape. | Correct the file, line and key that the message names.
 PZ0102 | VarsInvalid | error | load, command line | live | `vars:` is not a mapping, or `--vars` is not a JSON object. | Write an object of names and values.
 PZ0103 | UndeclaredEnvVar | error | load, render | live | An environment variable that the project uses is not set. | Set the variable, or remove the reference.
 PZ0104 | TemplateError | error | render | live | A pipeline's template cannot be parsed or rendered. | Correct the line that the message names.
@@ -28,7 +28,7 @@ PZ0132 | InitInvocationInvalid | error | init | live | `pz init` got no name, or
 PZ0133 | EnvRefNotInterpolatedInEntity | warning | load | live | A `${NAME}` below `entities:` stays literal text. | Move it to the connection.
 PZ0134 | MaterializationInvalid | error | load | live | `materialization` has an unknown value. | Use `table`, `view` or `ephemeral`.
 PZ0135 | YamlExtensionIgnored | warning | load | live | A `.yaml` file stands where only `.yml` is read. | Rename it to `.yml`.
-PZ0136 | InvalidIdentifierName | error | load | live | A pipeline's or connection's name is not an identifier. | Use the suggested name.
+PZ0136 | InvalidIdentifierName | error | load | live | A pipeline's or connection's name is not an identifier, or a folder's cannot be printed. | Use the suggested name.
 PZ0137 | UnsupportedOptionValue | error | compile | live | An option's value cannot be written as JSON. | Use scalars, lists and mappings.
 PZ0201 | UnresolvedRef | error | render, compile | live | `source()` or `ref()` is malformed or names nothing that exists. | Correct the name.
 PZ0202 | Cycle | error | compile | live | Pipelines depend on each other in a circle. | Remove one of the references shown.
@@ -98,7 +98,7 @@ PZ0339 | DeleteApplyUnsupported | error | plan | live | The destination cannot a
 PZ0340 | CdcDeleteKeysUnavailable | error | run | reserved | Captured deletes lack key values. | Correct the keys.
 PZ0341 | WriteSurfaceSplit | error | compile | live | One side of an entity is declared in two places. | Keep one.
 PZ0343 | Unused | error | - | retired | Was never used. | -
-PZ0344 | EntityNameInvalid | error | load, render | live | An entity's name is empty, has an empty part, or holds blanks. | Spell it as the remote system does.
+PZ0344 | EntityNameInvalid | error | load, render | live | An entity's name is empty, has an empty part, or holds blanks or control characters. | Spell it as the remote system does.
 PZ0345 | ReservedConnectionKey | error | validate | live | A connector's schema declares a key that pz owns. | Rename it in the connector.
 PZ0346 | RetiredConnectionDirectory | error | load | live | The project has a retired `sources/` or `sinks/` folder. | Move its content to connections.yml.
 PZ0347 | RetiredOutputsBlock | error | load | live | The project has a retired `outputs:` block. | Declare connections instead.

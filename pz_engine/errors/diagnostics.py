@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from pz_engine.base.printable import printable
+
 
 class Severity(str, Enum):
     """Whether a problem stops the phase."""
@@ -24,7 +26,7 @@ class Diagnostic:
     """`PZ` and four digits, registered in `errors/codes.py`."""
 
     message: str
-    """The cause, naming the file or node it belongs to; no secret, no row value."""
+    """The cause, naming the file or node it belongs to; no secret, no row value. Control characters are escaped."""
 
     file: str | None = None
     """Project-relative path with `/`, when known."""
@@ -36,6 +38,9 @@ class Diagnostic:
     """What to type or change next."""
 
     severity: Severity = Severity.ERROR
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", printable(self.message))
 
     @property
     def place(self) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pz_engine.config.file_text import MAX_FILE_BYTES
+from pz_engine.config.file_text import MAX_SQL_BYTES, MAX_YAML_BYTES
 from pz_engine.config.loader import load_project
 from pz_engine.errors.exceptions import PzValidationError
 
@@ -82,10 +82,11 @@ class TestEachKindOfFile:
 
     def test_a_file_above_the_limit_is_refused(self, project, name):
         """Not one byte more than the limit is read."""
-        self.write(project, name, b"#" * (MAX_FILE_BYTES + 1))
+        limit = MAX_SQL_BYTES if name.endswith(".sql") else MAX_YAML_BYTES
+        self.write(project, name, b"#" * (limit + 1))
         problem = problem_of(project)
         assert (problem.code, problem.file) == ("PZ0101", name)
-        assert "8 MiB" in problem.message
+        assert f"{limit // 1024**2} MiB" in problem.message
 
     @pytest.mark.parametrize("kind", ["pipe", "folder", "dangling", "circle", "device", "unreadable"])
     def test_what_is_no_readable_file_is_refused_and_never_waited_for(self, project, name, kind):
@@ -241,3 +242,10 @@ def test_a_project_folder_that_is_no_text_is_refused(tmp_path):
     (problem,) = caught.value.errors
     assert (problem.code, problem.file) == ("PZ0101", None)
     assert "caf\\xe9" in problem.message
+
+
+def test_a_project_folder_that_is_not_there_is_one_problem(tmp_path):
+    """A wrong --project says that there is no project.yml."""
+    with pytest.raises(PzValidationError) as caught:
+        load_project(tmp_path / "nowhere", env={})
+    assert [(problem.code, problem.file) for problem in caught.value.errors] == [("PZ0101", "project.yml")]

@@ -5,7 +5,6 @@ Whatever the loader accepts is valid; whatever it refuses is invalid, but for th
 
 from __future__ import annotations
 
-import copy
 import re
 import tempfile
 from pathlib import Path
@@ -13,20 +12,8 @@ from pathlib import Path
 import pytest
 from fuzz_size import cases
 from hypothesis import given
-from hypothesis import strategies as st
-from schema_documents import as_editor, as_yaml, problems_of, validator
-
-from pz_engine.config.connection_keys import (
-    CONNECTION_BLOCK,
-    ENTITY_BLOCK,
-    RATE_LIMIT_BLOCK,
-    READ_BLOCK,
-    RETRY_BLOCK,
-    SYNC_BLOCKS,
-    WRITE_BLOCK,
-)
-from pz_engine.config.project_keys import BREAKER_BLOCK, DUCKDB_BLOCK, ENGINE_BLOCK, PROJECT, STATE_BLOCKS
-from pz_engine.config.sidecar_keys import CHECKS, SIDECAR
+from schema_documents import as_editor, problems_of, validator
+from schema_mutations import mutated
 
 BEYOND_A_SCHEMA = (
     ("a variable that is not set", "PZ0103", ""),
@@ -47,23 +34,6 @@ BEYOND_A_SCHEMA = (
     ("limits in the wrong order", "PZ0113.*min is above max", ""),
 )
 """Rules over several keys, several files or the environment: the text of their problem, and of the file."""
-
-BLOCKS = (
-    CONNECTION_BLOCK, ENTITY_BLOCK, RATE_LIMIT_BLOCK, READ_BLOCK, RETRY_BLOCK, *SYNC_BLOCKS.values(), WRITE_BLOCK,
-    BREAKER_BLOCK, DUCKDB_BLOCK, ENGINE_BLOCK, PROJECT, *STATE_BLOCKS.values(), SIDECAR,
-    *(check.block for check in CHECKS.values()),
-)  # fmt: skip
-NAMES = sorted(
-    {name for block in BLOCKS for name in (*block.names, *(r.name for r in block.retired))}
-    | {*CHECKS, "engin", "keep", "a..b", "a b", "a__b", "<<", "", "bogus"}
-)
-VALUES = st.sampled_from(
-    [None, "", " ", "x", "a b", "on", "off", "No", "true", True, False, 0, 1, -1, 4, 100, 101, 1_048_576, 2_147_483_647,
-     2_147_483_648, 1.5, 1e300, "0s", "30s", "1h", "5", "99999999999d", [], ["id"], ["id", "ID"], [1], [None], [[]], {}, {"a": 1},
-     {"a": "bigint"}, {"a": None}, "merge", "append", "soft", "accept", "evolve", "view", "incremental", "cdc", "auto",
-     "local", "http", "postgres", "https://h", "${NAME}", "${UNSET}", "decimal(10,2)", "decimal(2,5)", "decimal(99,1)",
-     "bigint", "warn", "1.10", "select 1", ";", {"keep_last": 3}, {"column": "id"}, {"columns": ["id"]}, [{"unique": ["id"]}]]
-)  # fmt: skip
 
 SEEDS = {
     "project": [
@@ -125,40 +95,6 @@ SEEDS = {
 }  # fmt: skip
 
 
-def containers_of(node):
-    if isinstance(node, (dict, list)):
-        yield node
-        for child in node.values() if isinstance(node, dict) else node:
-            yield from containers_of(child)
-
-
-@st.composite
-def mutated(draw, kind):
-    """A valid document after up to three random changes, as YAML."""
-    document = copy.deepcopy(draw(st.sampled_from(SEEDS[kind])))
-    for _ in range(draw(st.integers(0, 3))):
-        places = list(containers_of(document))
-        place = draw(st.sampled_from(places))
-        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
-        if isinstance(place, dict):
-            change = draw(st.sampled_from(["add", "rename", "delete", "replace", "replace"]))
-        else:
-            change = draw(st.sampled_from(["append", "replace", "replace"]))
-        if change == "add":
-            place[draw(st.sampled_from(NAMES))] = copy.deepcopy(draw(VALUES))
-        elif change == "append":
-            place.append(copy.deepcopy(draw(VALUES)))
-        elif keys:
-            key = draw(st.sampled_from(keys))
-            if change == "replace":
-                place[key] = copy.deepcopy(draw(VALUES))
-            elif change == "rename":
-                place[draw(st.sampled_from(NAMES))] = place.pop(key)
-            else:
-                del place[key]
-    return as_yaml(document)
-
-
 def is_beyond_a_schema(problem, text):
     said = f"{problem.code} {problem.message} {problem.hint}"
     return any(re.search(pattern, said) and re.search(written, text) for _, pattern, written in BEYOND_A_SCHEMA)
@@ -172,7 +108,7 @@ def test_loader_and_schema_agree(kind):
     with tempfile.TemporaryDirectory() as directory:
 
         @cases(400)
-        @given(mutated(kind))
+        @given(mutated(SEEDS[kind]))
         def compare(text):
             problems = problems_of(kind, text, Path(directory))
             is_valid = validator(kind).is_valid(as_editor(text))

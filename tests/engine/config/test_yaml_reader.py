@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pz_engine.config import yaml_builder
 from pz_engine.config.located import plain
 from pz_engine.config.yaml_builder import MAX_DEPTH, type_plain
 from pz_engine.config.yaml_reader import read_yaml, read_yaml_file
@@ -204,9 +205,11 @@ def test_all_structural_mistakes_of_a_file_come_together():
     assert plain(read_yaml(text, "f.yml", ProblemCollector())) == {"a": 1, "b": 3, "e": 5}
 
 
-def test_more_values_than_the_limit_are_refused_without_aliases_too():
-    """The limit of values holds for a plain long list."""
-    assert "more than" in problem("a: [" + "x," * 1_000_001 + "]").message
+def test_more_values_than_the_limit_are_refused_without_aliases_too(monkeypatch):
+    """The limit of values holds for a plain long list, and counts keys."""
+    monkeypatch.setattr(yaml_builder, "MAX_VALUES", 100)
+    assert "more than 100 values" in problem("a: [" + "x," * 98 + "]").message
+    assert plain(table_of("a: [" + "x," * 97 + "]"))
 
 
 @given(

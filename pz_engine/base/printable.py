@@ -1,14 +1,16 @@
-"""Names of files as messages show them."""
+"""Text as messages show it: on one line, with nothing that a terminal obeys or an eye misses."""
 
 from __future__ import annotations
 
 import unicodedata
 
-_UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
+_HARMLESS = " \u200c\u200d"
+"""The blank, and what joins the parts of letters and emoji."""
 
 
 def printable(text: str) -> str:
-    r"""Escape what would break a line or is no text: control characters, line separators, undecodable bytes.
+    r"""Escape what breaks a line, cannot be seen or is no text: control characters, odd blanks, undecodable bytes.
 
     >>> printable("näme 😀.sql"), printable("a\nb"), printable("caf\udce9")
     ('näme 😀.sql', 'a\\nb', 'caf\\xe9')
@@ -24,7 +26,7 @@ def is_printable(text: str) -> bool:
 
 
 def _is_unprintable(character: str) -> bool:
-    return unicodedata.category(character) in _UNPRINTABLE
+    return unicodedata.category(character) in _UNPRINTABLE and character not in _HARMLESS
 
 
 def _escape(character: str) -> str:
