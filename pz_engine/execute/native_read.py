@@ -19,7 +19,6 @@ from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.execute.bounds import Bounds
 from pz_engine.execute.context import RunContext
 from pz_engine.execute.opened import open_source
-from pz_engine.plan.specs import read_spec
 
 T = TypeVar("T")
 
@@ -49,15 +48,7 @@ def prepare_scan(context: RunContext, cursor: DuckCursor, node: SourceLoadNode, 
         DuckStatementError: describing the source failed.
     """
     with open_source(context, node) as opened:
-        scan = opened.source.native_scan(
-            read_spec(
-                node,
-                watermark=bounds.lower,
-                lower_inclusive=bounds.is_lower_inclusive,
-                upper_bound=bounds.upper,
-                null_cursor=bounds.wants_null_cursor,
-            )
-        )
+        scan = opened.source.native_scan(opened.spec_of(context, node, bounds, is_native=True))
     if scan is None:
         raise PzConnectorError(
             f"connector '{opened.connector.info.name}' offered a native scan when planning and none now",

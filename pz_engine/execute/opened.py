@@ -16,17 +16,20 @@ from pz_engine.connectors.api import (
     Connector,
     GatedOperations,
     NoticeEmitter,
+    ReadSpec,
     Sink,
     SinkConnector,
     Source,
     SourceConnector,
 )
+from pz_engine.connectors.capabilities import Capability
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.events.types import ConnectorLog
+from pz_engine.execute.bounds import Bounds
 from pz_engine.execute.context import RunContext
 from pz_engine.model.run import OperationCounts
 from pz_engine.plan.effective_policies import retry_policy_of
-from pz_engine.plan.specs import connector_config, connector_of
+from pz_engine.plan.specs import connector_config, connector_of, read_spec
 from pz_engine.resilience.operation_gate import OperationGate
 
 
@@ -46,6 +49,28 @@ class OpenedSource(_Opened):
     """A read side of one attempt."""
 
     source: Source
+
+    def spec_of(
+        self, context: RunContext, node: SourceLoadNode, bounds: Bounds, *, is_native: bool = False
+    ) -> ReadSpec:
+        """Build the spec of a bounded read.
+
+        An inclusive floor is handed only to a connector that honours one; narrowed to an exclusive one it would lose the
+        rows that share the last value. What lands is trimmed in any case, and a native scan inside its own statement.
+        """
+        lower = bounds.lower
+        if bounds.is_lower_inclusive and Capability.INCLUSIVE_BOUND not in self.connector.capabilities:
+            lower = None
+            if not is_native and context.first_notice(node.connection, f"inclusive floor of {node.key}"):
+                context.note(f"{node.key}: its connector takes no inclusive bound, so more is read than lands")
+        return read_spec(
+            node,
+            watermark=lower,
+            lower_inclusive=bounds.is_lower_inclusive and lower is not None,
+            upper_bound=bounds.upper,
+            null_cursor=bounds.wants_null_cursor,
+            prior_token=context.stored_token(node.key),
+        )
 
 
 @dataclass(frozen=True, slots=True)

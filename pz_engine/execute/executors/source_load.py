@@ -21,7 +21,7 @@ from pz_engine.execute.native_read import prepare_scan, run_with_recovery
 from pz_engine.execute.opened import open_source
 from pz_engine.execute.outcome import Execution, NodeFailure
 from pz_engine.model.run import ExecutionStrategy, ReadShape
-from pz_engine.plan.specs import read_hints, read_spec
+from pz_engine.plan.specs import read_hints
 
 _PROGRESS_EVERY = 10
 
@@ -80,17 +80,9 @@ def _land_natively(attempt: Attempt, node: SourceLoadNode, relation: str, bounds
 def _land_batches(attempt: Attempt, node: SourceLoadNode, relation: str, bounds: Bounds) -> Execution:
     context, cursor = attempt.context, attempt.cursor
     totals = {"rows": 0, "bytes": 0, "batches": 0}
-    spec = read_spec(
-        node,
-        watermark=bounds.lower,
-        lower_inclusive=bounds.is_lower_inclusive,
-        upper_bound=bounds.upper,
-        null_cursor=bounds.wants_null_cursor,
-        prior_token=context.stored_token(node.key),
-    )
     try:
         with open_source(context, node) as opened:
-            source = opened.source
+            source, spec = opened.source, opened.spec_of(context, node, bounds)
             schema = source.get_schema(spec, attempt.cancel)
             cursor.execute(f"drop table if exists {relation}")
             create_landing_table(cursor, relation, schema, node.columns)
