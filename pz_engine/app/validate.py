@@ -1,4 +1,4 @@
-"""Validate a project, tiers 1 to 4; nothing is written."""
+"""Validate a project, tiers 1 to 4 and on request 5; only the last writes, and only the schema cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pz_engine.compile.dag import CompiledProject
 from pz_engine.connectors.registry import find_connector
 from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.errors.exceptions import PzValidationError
-from pz_engine.validate.tiers import check_connectors, check_sql
+from pz_engine.validate.tiers import ValidationReport, check_connectors, check_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,45 @@ def validate_project(
     *,
     vars: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
     env: Mapping[str, str] | None = None,
+    connect: bool = False,
 ) -> ValidateReport:
-    """Run tiers 1 to 4; a tier starts only when the previous one found no error."""
+    """Run tiers 1 to 4; a tier starts only when the previous one found no error.
+
+    Args:
+        project_dir: the project's directory.
+        vars: overrides of `vars:`.
+        env: laid over the process environment.
+        connect: also run tier 5, which reaches out to every connection and stores the schemas it finds.
+
+    Raises:
+        OSError: the schema cache cannot be written.
+    """
     try:
         compiled = open_project(project_dir, vars=vars, env=env)
         warnings, notes = check_compiled(compiled)
     except PzValidationError as error:
         return ValidateReport(problems=error.errors)
+    problems: tuple[Diagnostic, ...] = ()
+    if connect:
+        report = _connect(compiled)
+        problems, notes = report.errors, (*notes, *report.notes)
     known = sum(find_connector(connection.connector) is not None for connection in compiled.connections.values())
-    return ValidateReport((), warnings, notes, compiled.pipeline_count, known)
+    return ValidateReport(problems, warnings, notes, compiled.pipeline_count, known)
+
+
+def _connect(compiled: CompiledProject) -> ValidationReport:
+    """Run tier 5; what is cached of an entity that does not answer now is kept."""
+    from pz_engine.execute.setup_ledger import SetupLedger
+    from pz_engine.validate.connectivity import check_connectivity
+    from pz_engine.validate.schema_cache import read_schema_cache, write_schema_cache
+
+    assert compiled.project is not None
+    allow_download = compiled.project.engine.duckdb.allow_extension_download
+    found = check_connectivity(compiled, lambda: SetupLedger(allow_extension_download=allow_download))
+    cached = read_schema_cache(compiled.project_dir)
+    kept = {key: columns for key, columns in cached.items() if key in found.unanswered}
+    write_schema_cache(compiled.project_dir, {**kept, **found.schemas})
+    return found.report
 
 
 def check_compiled(

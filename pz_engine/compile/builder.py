@@ -21,6 +21,7 @@ from pz_engine.compile.node_builder import (
     build_pipeline_nodes,
     build_sink_nodes,
     build_source_loads,
+    refuse_equal_names,
 )
 from pz_engine.compile.pairing import check_pairs, is_unused
 from pz_engine.compile.references import check_bindings, check_references, check_sink_calls
@@ -79,12 +80,13 @@ class _Compiler:
         queries = self._queries(rendered)
         connections = self._declarations(rendered)
         pipelines = assemble(
-            {pipeline.name: pipeline for pipeline in rendered}, queries, self._ephemerals, self._parser
-        )  # fmt: skip
+            {pipeline.name: pipeline for pipeline in rendered}, queries, self._ephemerals, self._parser, self._problems
+        )
         incremental = infer_incremental_reads(pipelines, connections, self._parser, self._problems)
         self._problems.raise_if_any()
         self._notes += incremental.notes
         sources = build_source_loads(pipelines, connections, incremental.by_entity, self._parser, self._problems)
+        refuse_equal_names({pipeline.name: pipeline for pipeline in rendered}, self._problems)
         self._problems.raise_if_any()
         nodes = build_pipeline_nodes(pipelines, self._files.sidecars, sources)
         checks = build_check_nodes(self._files.sidecars, nodes)

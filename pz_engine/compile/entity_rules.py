@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pz_engine.compile.dated_paths import date_token_problem, has_date_tokens
+from pz_engine.base.date_tokens import date_token_problem, has_date_tokens
 from pz_engine.compile.windows import check_window
 from pz_engine.config.reporter import Reporter
 from pz_engine.errors.collector import ProblemCollector

@@ -11,12 +11,10 @@ def find_flows(graph: Graph) -> tuple[Flow, ...]:
     flow_of: dict[str, int] = {}
     members: list[list[Node]] = []
     for node in graph.nodes:
-        if node.id in flow_of:
-            continue
-        component = _component(graph, node.id)
-        for identity in component:
-            flow_of[identity] = len(members)
-        members.append([other for other in graph.nodes if other.id in component])
+        if node.id not in flow_of:
+            flow_of.update(dict.fromkeys(_component(graph, node.id), len(members)))
+            members.append([])
+        members[flow_of[node.id]].append(node)
     return tuple(Flow(_label(graph, nodes), tuple(node.id for node in nodes)) for nodes in members)
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pz_engine.compile.assembly import AssembledPipeline, EntityKey
 from pz_engine.compile.dag import Floor, IncrementalRead, Window
 from pz_engine.compile.entity_rules import declared_cursor_type
-from pz_engine.compile.sql_tree import is_table, render_faithfully, walk
-from pz_engine.compile.template.calls import watermark_sentinel
+from pz_engine.compile.sql_tree import is_table, walk
+from pz_engine.compile.template.calls import WatermarkCall, watermark_sentinel
+from pz_engine.compile.watermark_guard import write_guards
 from pz_engine.compile.watermark_sql import Comparison, WatermarkAnalysis, analyse_watermarks
 from pz_engine.duck.introspect import SqlParser
 from pz_engine.duck.quoting import STAGING_SCHEMA, quote_literal
@@ -65,33 +66,37 @@ def _analyse(
         s for s, (call, _) in pipeline.watermarks.items() if (call.connection, call.entity) not in pipeline.reads
     ]
     for sentinel in foreign:
-        call, _ = pipeline.watermarks[sentinel]
-        _refuse(pipeline, sentinel, f"it never reads source('{call.connection}', '{call.entity}')", problems)
+        place = pipeline.watermarks[sentinel]
+        call, _ = place
+        _refuse(pipeline, place, f"it never reads source('{call.connection}', '{call.entity}')", problems)
     tree = parser.parse(pipeline.sql)
     if tree is None:
         if not foreign:
-            for sentinel in pipeline.watermarks:
-                _refuse(pipeline, sentinel, "the SQL is no single SELECT that DuckDB can parse", problems)
+            for place in pipeline.watermarks.values():
+                _refuse(pipeline, place, "the SQL is no single SELECT that DuckDB can take apart", problems)
         return ()
     analysis = analyse_watermarks(tree, pipeline.tables(), parser)
     for violation in analysis.violations:
         if violation.sentinel not in foreign:
-            _refuse(pipeline, violation.sentinel, violation.cause, problems)
+            place = pipeline.watermark_at(violation.sentinel, violation.location)
+            _refuse(pipeline, place, violation.cause, problems)
     _note_boundaries(pipeline, analysis, notes)
     _note_unfiltered(pipeline, tree, analysis, notes)
     if analysis.comparisons and not analysis.violations:
-        text = render_faithfully(parser, tree)
+        text = write_guards(pipeline.sql, tree, analysis.comparisons, parser)
         if text is None:
-            cause = "DuckDB cannot write this query back unchanged, so the filter cannot be prepared for a first run"
-            _refuse(pipeline, analysis.comparisons[0].sentinel, cause, problems)
+            cause = "its comparison cannot be found in the text of the query, so a first run cannot be prepared"
+            _refuse(pipeline, pipeline.watermarks[analysis.comparisons[0].sentinel], cause, problems)
             return ()
         pipeline.sql = text
         pipeline.used_sentinels = tuple(dict.fromkeys(item.sentinel for item in analysis.comparisons))
     return analysis.comparisons
 
 
-def _refuse(pipeline: AssembledPipeline, sentinel: str, cause: str, problems: ProblemCollector) -> None:
-    call, file = pipeline.watermarks[sentinel]
+def _refuse(
+    pipeline: AssembledPipeline, place: tuple[WatermarkCall, str], cause: str, problems: ProblemCollector
+) -> None:
+    call, file = place
     message = f"pipeline '{pipeline.name}': watermark('{call.connection}', '{call.entity}') is not usable: {cause}"
     known = [problem for problem in problems.errors if problem.code == "PZ0224" and problem.file == file]
     is_repeated = file != pipeline.file and any(
@@ -152,19 +157,13 @@ def _fold(
             line=call.line, hint="remove its sync: block, or the watermark() filter",
         )  # fmt: skip
         return
-    if not _cursors_agree(name, comparisons, pipelines, key, problems):
-        return
     cursor = _contract_spelling(read, comparisons[first.name][0].cursor)
-    if not _contract_allows(name, read, cursor, file, call.line, problems):
+    code = _disagreement(name, comparisons, pipelines, key, problems)
+    if code == "PZ0225":
         return
-    for other in pipelines.values():
-        if key in other.reads and other.name not in comparisons and not _is_reported(other, key, problems):
-            source = next((c for c in other.rendered.calls.sources if (c.connection, c.entity) == key), None)
-            problems.add(
-                "PZ0226", f"pipeline '{other.name}' reads '{name}' without the watermark() filter that "
-                f"'{first.name}' has", file=other.file, line=source.line if source is not None else None,
-                hint=f"add {cursor} >= {{{{ watermark('{key[0]}', '{key[1]}') }}}}, or declare sync: in connections.yml",
-            )  # fmt: skip
+    if code is None and not _contract_allows(name, read, cursor, file, call.line, problems):
+        return
+    _refuse_unfiltered_readers(key, cursor, comparisons, pipelines, problems)
     floors = tuple(
         Floor(pipeline, item.is_inclusive, item.value_sql, item.keeps_null_cursor)
         for pipeline in sorted(comparisons)
@@ -175,22 +174,40 @@ def _fold(
     )
 
 
+def _refuse_unfiltered_readers(
+    key: EntityKey,
+    cursor: str,
+    comparisons: Mapping[str, list[Comparison]],
+    pipelines: Mapping[str, AssembledPipeline],
+    problems: ProblemCollector,
+) -> None:
+    for other in pipelines.values():
+        if key not in other.reads or other.name in comparisons or _is_reported(other, key, problems):
+            continue
+        problems.add(
+            "PZ0226", f"pipeline '{other.name}' reads '{key[0]}.{key[1]}' without the watermark() filter that "
+            f"'{min(comparisons)}' has", file=other.file, line=other.read_lines[key],
+            hint=f"add {cursor} >= {{{{ watermark('{key[0]}', '{key[1]}') }}}}, or declare sync: in connections.yml",
+        )  # fmt: skip
+
+
 def _is_reported(pipeline: AssembledPipeline, key: EntityKey, problems: ProblemCollector) -> bool:
     """Tell whether a reader's own watermark() for the entity was already refused."""
     used = pipeline.watermarks.get(watermark_sentinel(*key))
     return used is not None and any(p.code == "PZ0224" and p.file == used[1] for p in problems.errors)
 
 
-def _cursors_agree(
+def _disagreement(
     name: str,
     comparisons: Mapping[str, list[Comparison]],
     pipelines: Mapping[str, AssembledPipeline],
     key: EntityKey,
     problems: ProblemCollector,
-) -> bool:
+) -> str | None:
+    """Return the code of what was reported when the comparisons name several cursors."""
     columns = {pipeline: {item.cursor.lower() for item in items} for pipeline, items in comparisons.items()}
     if len(set().union(*columns.values())) == 1:
-        return True
+        return None
     sentinel = watermark_sentinel(*key)
     for pipeline in sorted(columns):
         if len(columns[pipeline]) > 1:
@@ -199,7 +216,7 @@ def _cursors_agree(
                 "PZ0231", f"pipeline '{pipeline}' compares the watermark() of '{name}' with different columns: "
                 f"{', '.join(sorted(columns[pipeline]))}", file=file, line=call.line, hint="use one cursor column",
             )  # fmt: skip
-            return False
+            return "PZ0231"
     pipeline = max(columns)
     call, file = pipelines[pipeline].watermarks[sentinel]
     used = "; ".join(f"'{other}' uses {', '.join(columns[other])}" for other in sorted(columns))
@@ -207,7 +224,7 @@ def _cursors_agree(
         "PZ0225", f"readers of '{name}' use different cursors: {used}", file=file, line=call.line,
         hint="use one cursor column in every reader",
     )  # fmt: skip
-    return False
+    return "PZ0225"
 
 
 def _contract_spelling(read: ReadSide, cursor: str) -> str:

@@ -10,7 +10,7 @@ import re
 from pz_engine.compile.template.calls import SINK_MARKER, RenderedPipeline
 from pz_engine.errors.collector import ProblemCollector
 
-_HEAD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*insert\s+into\s+", re.IGNORECASE | re.DOTALL)
+_HEAD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*insert\s+into\s+", re.IGNORECASE)
 _SHAPE = (
     "start the file with INSERT INTO {{ sink(...) }}, or INSERT INTO [{{ sink(...) }}, {{ sink(...) }}], then the query"
 )
@@ -33,13 +33,13 @@ def cut_insert_prefix(rendered: RenderedPipeline, problems: ProblemCollector) ->
 
 
 def normalise_query(text: str) -> str:
-    """Trim a query and drop one trailing semicolon.
+    """Trim a query's end and drop one trailing semicolon; what stands in front stays.
 
-    >>> normalise_query(" select 1 ; ")
-    'select 1'
+    >>> normalise_query("  select 1 ; ")
+    '  select 1'
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
-    return text[:-1].strip() if text.endswith(";") else text
+    text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
+    return text[:-1].rstrip() if text.endswith(";") else text
 
 
 def _match(text: str, markers: list[str]) -> str | None:

@@ -19,7 +19,7 @@ from pz_engine.compile.dag import (
 )
 from pz_engine.compile.node_ids import check_id, pipeline_id, sink_write_id, source_load_id
 from pz_engine.compile.pushdown import analyse_reader, combine_hints
-from pz_engine.compile.template.calls import SinkCall
+from pz_engine.compile.template.calls import RenderedPipeline, SinkCall
 from pz_engine.config.connections_file import CONNECTIONS_FILE
 from pz_engine.duck.introspect import SqlParser
 from pz_engine.errors.collector import ProblemCollector
@@ -46,16 +46,34 @@ def build_source_loads(
     taken: dict[str, EntityKey] = {}
     for key in sorted(readers):
         read = _entity(connections, key).read or ReadSide()
-        name = staging_name(*key)
-        other = taken.setdefault(name.lower(), key)
-        if other != key:
-            problems.add(
-                "PZ0110", f"entities '{'.'.join(other)}' and '{'.'.join(key)}' both become {name} in staging", file=read.file,
-                line=read.line, hint="rename one of the connections, or read only one of the two",
-            )  # fmt: skip
+        for name in _staging_names(key, read):
+            other = taken.setdefault(name.lower(), key)
+            if other != key:
+                problems.add(
+                    "PZ0110", f"entities '{'.'.join(other)}' and '{'.'.join(key)}' both become {name} in staging",
+                    file=read.file, line=read.line, hint="rename one of the connections, or read only one of the two",
+                )  # fmt: skip
         nodes[key] = _source_load(key, read, incremental.get(key), readers[key], parser)
-    _refuse_pipeline_collisions(pipelines, taken, problems)
+    for name in sorted(pipelines):
+        if name.lower() in taken:
+            entity = ".".join(taken[name.lower()])
+            problems.add(
+                "PZ0230", f"pipeline '{name}' is called like a staging relation of '{entity}'", file=pipelines[name].file,
+                hint="rename the pipeline's file",
+            )  # fmt: skip
     return nodes
+
+
+def refuse_equal_names(pipelines: Mapping[str, RenderedPipeline], problems: ProblemCollector) -> None:
+    """Refuse pipelines, ephemerals included, whose names differ only in case (`PZ0110`)."""
+    seen: dict[str, str] = {}
+    for name in sorted(pipelines):
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            problems.add(
+                "PZ0110", f"pipelines '{other}' and '{name}' differ only in case", file=pipelines[name].file.file,
+                hint="rename one of the files",
+            )  # fmt: skip
 
 
 def build_pipeline_nodes(
@@ -176,23 +194,11 @@ def _source_load(
     )
 
 
-def _refuse_pipeline_collisions(
-    pipelines: Mapping[str, AssembledPipeline], taken: Mapping[str, EntityKey], problems: ProblemCollector
-) -> None:
-    seen: dict[str, str] = {}
-    for name in sorted(pipelines):
-        file = pipelines[name].file
-        if name.lower() in taken:
-            entity = ".".join(taken[name.lower()])
-            problems.add(
-                "PZ0230", f"pipeline '{name}' is called like the staging relation of '{entity}'", file=file,
-                hint="rename the pipeline's file",
-            )  # fmt: skip
-        other = seen.setdefault(name.lower(), name)
-        if other != name:
-            problems.add(
-                "PZ0110", f"pipelines '{other}' and '{name}' differ only in case", file=file, hint="rename one of the files"
-            )  # fmt: skip
+def _staging_names(key: EntityKey, read: ReadSide) -> list[str]:
+    """Return the relations that loading an entity makes in staging."""
+    name = staging_name(*key)
+    is_captured = read.sync is not None and read.sync.mode is SyncMode.CDC
+    return [name, f"{name}__changes", f"{name}__deletes"] if is_captured else [name]
 
 
 def _entity(connections: Mapping[str, Connection], key: EntityKey) -> Entity:

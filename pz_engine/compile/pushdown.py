@@ -15,6 +15,7 @@ from pz_engine.compile.sql_tree import (
     Slot,
     Tree,
     conjuncts,
+    expression_text,
     is_table,
     joins,
     relation_alias,
@@ -72,7 +73,10 @@ def analyse_reader(
     if not targets or mentions > len(targets):
         return ReaderHints()
     reader = _Reader(node, targets, table, tuple(contract))
-    return ReaderHints(reader.columns(), _Predicate(reader, cursor, parser).render())
+    try:
+        return ReaderHints(reader.columns(), _Predicate(reader, cursor, parser).render())
+    except RecursionError:  # an expression of very many levels
+        return ReaderHints()
 
 
 def combine_hints(readers: Sequence[ReaderHints], cursor: str | None) -> PushedHints:
@@ -201,10 +205,9 @@ class _Predicate:
         rendered: list[str] = []
         for slot in conjuncts(Slot(node, "where_clause")):
             if self._is_pushable(slot.node):
-                text = self._parser.render_expression(self._without_qualifiers(slot.node))
-                if text is None:
-                    return None
-                rendered.append(text)
+                text = expression_text(self._parser, self._without_qualifiers(slot.node))
+                if text is not None:
+                    rendered.append(text)
         return " AND ".join(rendered) or None
 
     def _is_pushable(self, condition: Tree) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.compile.dag import CompiledProject, Graph, PipelineNode, SourceLoadNode
 from pz_engine.errors.collector import ProblemCollector
 
-_ATOM = re.compile(r"(\+?)(?:(tag|source):)?([A-Za-z0-9_.*/-]+)(\+?)")
+_ATOM = re.compile(r"(\+?)(?:tag:([^\s,+]+)|(source:)?([A-Za-z0-9_.*/-]+))(\+?)")
 
 
 def resolve_selection(
@@ -97,25 +98,27 @@ def _atom(graph: Graph, text: str, problems: ProblemCollector) -> set[str]:
             "PZ0210", f"'{text}' is no selector", hint="write a name, tag:<name> or source:<connection>.<entity>, with + around it"
         )  # fmt: skip
         return set()
-    base = _base(graph, match[2], match[3])
+    tag, is_source, pattern = match[2], match[3] is not None, match[4]
+    base = _tagged(graph, tag) if tag is not None else _matching(graph, pattern, is_source=is_source)
     if not base:
-        names = [node.name for node in graph.nodes]
-        hint = did_you_mean(match[3], names) if match[2] is None else None
+        hint = None if tag is not None or is_source else did_you_mean(pattern, [node.name for node in graph.nodes])
         problems.add("PZ0210", f"'{text}' matches no node", hint=hint or "see `pz ls`")
     found = set(base)
     if match[1]:
         found |= graph.ancestors(base)
-    if match[4]:
+    if match[5]:
         found |= graph.descendants(base)
     return found
 
 
-def _base(graph: Graph, method: str | None, pattern: str) -> set[str]:
-    if method == "tag":
-        return {node.id for node in graph.nodes if isinstance(node, PipelineNode) and pattern in node.tags}
-    matcher = re.compile(".*".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)
-    if method == "source":
-        return {
-            node.id for node in graph.nodes if isinstance(node, SourceLoadNode) and matcher.fullmatch(node.key)
-        }  # fmt: skip
-    return {node.id for node in graph.nodes if matcher.fullmatch(node.name)}
+def _tagged(graph: Graph, tag: str) -> set[str]:
+    return {node.id for node in graph.nodes if isinstance(node, PipelineNode) and tag in node.tags}
+
+
+def _matching(graph: Graph, pattern: str, *, is_source: bool) -> set[str]:
+    found: set[str] = set()
+    for node in graph.nodes:
+        name = node.key if is_source and isinstance(node, SourceLoadNode) else node.name
+        if (not is_source or isinstance(node, SourceLoadNode)) and fnmatchcase(name, pattern):
+            found.add(node.id)
+    return found

@@ -76,21 +76,23 @@ def select_nodes(tree: Any) -> Iterator[Tree]:
 
 def relations(from_table: Any) -> Iterator[Tree]:
     """Yield the leaves of a FROM clause, joins taken apart."""
-    if not isinstance(from_table, dict):
-        return
-    if from_table.get("type") == "JOIN":
-        yield from relations(from_table["left"])
-        yield from relations(from_table["right"])
-    elif from_table.get("type") != "EMPTY":
-        yield from_table
+    waiting = [from_table]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, dict) and current.get("type") == "JOIN":
+            waiting += [current["right"], current["left"]]
+        elif isinstance(current, dict) and current.get("type") != "EMPTY":
+            yield current
 
 
 def joins(from_table: Any) -> Iterator[Tree]:
     """Yield the joins of a FROM clause, outer ones first."""
-    if isinstance(from_table, dict) and from_table.get("type") == "JOIN":
-        yield from_table
-        yield from joins(from_table["left"])
-        yield from joins(from_table["right"])
+    waiting = [from_table]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, dict) and current.get("type") == "JOIN":
+            yield current
+            waiting += [current["right"], current["left"]]
 
 
 def relation_alias(relation: Tree) -> str:
@@ -109,14 +111,14 @@ def is_table(relation: Tree, schema: str, name: str) -> bool:
 
 def conjuncts(slot: Slot) -> Iterator[Slot]:
     """Yield the conditions that all must hold for an expression to hold."""
-    node = slot.node
-    if not isinstance(node, dict):
-        return
-    if node.get("type") == "CONJUNCTION_AND":
-        for index in range(len(node["children"])):
-            yield from conjuncts(Slot(node["children"], index))
-    else:
-        yield slot
+    waiting = [slot]
+    while waiting:
+        current = waiting.pop()
+        node = current.node
+        if isinstance(node, dict) and node.get("type") == "CONJUNCTION_AND":
+            waiting += [Slot(node["children"], index) for index in reversed(range(len(node["children"])))]
+        elif isinstance(node, dict):
+            yield current
 
 
 def text_constants(node: Any, prefix: str) -> Iterator[str]:
@@ -130,37 +132,63 @@ def text_constants(node: Any, prefix: str) -> Iterator[str]:
 
 
 def render_faithfully(parser: SqlParser, tree: Tree) -> str | None:
-    """Render a tree, or return None when the text would not parse back to the same tree."""
-    text = parser.render(tree)
-    if text is None:
-        return None
-    again = parser.parse(text)
-    if again is None:
-        return None
-    return text if _comparable(again) == _comparable(tree) else None
+    """Return a tree as SQL, or None when the text would not parse back to the same tree.
 
-
-def _comparable(node: Any) -> Any:
-    """Undo what parsing and rendering change without a change of meaning.
-
-    Positions go, nested ANDs and ORs are flattened, and so is the sub-query that rendering puts around VALUES.
+    What DuckDB's trees do not keep, such as `MATERIALIZED`, is lost; so the text is to be looked at, not to be run.
     """
-    if isinstance(node, list):
-        return [_comparable(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    node = {key: _comparable(value) for key, value in node.items() if key != "query_location"}
-    if node.get("class") == "CONJUNCTION":
-        parts = [child["children"] if child.get("type") == node["type"] else [child] for child in node["children"]]
-        node["children"] = [child for part in parts for child in part]
+    text = parser.render(tree)
+    again = None if text is None else parser.parse(text)
+    return text if again is not None and is_same_query(again, tree) else None
+
+
+def expression_text(parser: SqlParser, expression: Tree) -> str | None:
+    """Return an expression as SQL, or None when the text would not parse back to the same expression."""
+    text = parser.render_expression(expression)
+    tree = None if text is None else parser.parse(f"SELECT {text}")
+    if tree is None:
+        return None
+    items = top_node(tree).get("select_list", [])
+    return text if len(items) == 1 and is_same_query(items[0], expression) else None
+
+
+def is_same_query(left: Any, right: Any) -> bool:
+    """Tell whether two trees are one query.
+
+    Positions do not count, nor does the nesting of ANDs and ORs, nor the sub-query that rendering puts around VALUES.
+    """
+    waiting = [(left, right)]
+    while waiting:
+        a, b = waiting.pop()
+        if isinstance(a, dict) and isinstance(b, dict):
+            a, b = _comparable(a), _comparable(b)
+            if a.keys() != b.keys():
+                return False
+            waiting.extend((a[key], b[key]) for key in a)
+        elif isinstance(a, list) and isinstance(b, list):
+            if len(a) != len(b):
+                return False
+            waiting.extend(zip(a, b, strict=True))
+        elif a != b or type(a) is not type(b):
+            return False
+    return True
+
+
+def _comparable(node: Tree) -> Tree:
     if node.get("type") == "SUBQUERY" and node.get("alias") == "valueslist" and "subquery" in node:
         inner = node["subquery"].get("node", {})
         source = inner.get("from_table") or {}
-        if source.get("type") == "EXPRESSION_LIST" and _is_bare_star(inner):
-            return source
-    return node
-
-
-def _is_bare_star(select: Tree) -> bool:
-    items = select.get("select_list", [])
-    return len(items) == 1 and items[0].get("type") == "STAR" and not items[0].get("relation_name")
+        items = inner.get("select_list", [])
+        if source.get("type") == "EXPRESSION_LIST" and len(items) == 1 and items[0].get("type") == "STAR":
+            node = source
+    bare = {key: value for key, value in node.items() if key != "query_location"}
+    if node.get("class") == "CONJUNCTION":
+        flat: list[Any] = []
+        children = list(reversed(node["children"]))
+        while children:
+            child = children.pop()
+            if child.get("type") == node["type"]:
+                children.extend(reversed(child["children"]))
+            else:
+                flat.append(child)
+        bare["children"] = flat
+    return bare

@@ -14,6 +14,7 @@ from pz_engine.compile.sql_tree import (
     Slot,
     Tree,
     conjuncts,
+    expression_text,
     is_table,
     joins,
     relation_alias,
@@ -52,6 +53,17 @@ class Comparison:
     value_sql: str
     """The value side, sentinel included."""
 
+    expression: Tree
+    """The comparison itself, without its guard."""
+
+    is_flipped: bool
+    """The cursor stands on the right."""
+
+    @property
+    def location(self) -> int:
+        """Return where the operator stands, in bytes."""
+        return int(self.expression.get("query_location", -1))
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -59,6 +71,8 @@ class Violation:
 
     sentinel: str
     cause: str
+    location: int
+    """Where the sentinel stands, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +143,7 @@ class _Analysis:
             if id(constant) not in self._explained:
                 self._explained.add(id(constant))
                 cause = "it stands outside a condition of WHERE or of an inner join's ON"
-                self._violations.append(Violation(sentinel, cause))
+                self._violations.append(Violation(sentinel, cause, int(constant["query_location"])))
         return WatermarkAnalysis(tuple(self._comparisons), tuple(self._violations))
 
     def _condition(self, select: Tree, slot: Slot, visible: frozenset[int] | None) -> None:
@@ -145,8 +159,11 @@ class _Analysis:
         try:
             comparison = self._recognise(select, target.node, visible, null_test)
         except _NotRecognisedError as error:
-            for sentinel in dict.fromkeys(text for text, _ in _sentinels(node)):
-                self._violations.append(Violation(sentinel, str(error)))
+            first: dict[str, Tree] = {}
+            for sentinel, constant in _sentinels(node):
+                first.setdefault(sentinel, constant)
+            for sentinel, constant in first.items():
+                self._violations.append(Violation(sentinel, str(error), int(constant["query_location"])))
             self._explain(node)
             return
         self._comparisons.append(comparison)
@@ -178,10 +195,12 @@ class _Analysis:
             raise _NotRecognisedError("it is an upper bound; only lower bounds can be declared")
         if null_test is not None and null_test.get("column_names") != cursor["column_names"]:
             raise _NotRecognisedError("it is one arm of an OR")
-        value_sql = self._parser.render_expression(value)
+        value_sql = expression_text(self._parser, value)
         if value_sql is None:
-            raise _NotRecognisedError("the value side cannot be rendered")
-        return Comparison(sentinel, name, _FLOORS[kind], null_test is not None, value_sql)
+            raise _NotRecognisedError("DuckDB cannot write the value side back unchanged")
+        return Comparison(
+            sentinel, name, _FLOORS[kind], null_test is not None, value_sql, node, is_flipped=cursor is right
+        )  # fmt: skip
 
     def _check_value(self, value: Tree) -> None:
         sentinels = set(text_constants(value, WATERMARK_MARKER))
@@ -206,8 +225,8 @@ class _Analysis:
             if len(found) != 1:
                 raise _NotRecognisedError(f"column {parts[0]} has no table name in front, and several tables are read")
             table = found[0]
-        elif len(parts) == 2:
-            named = [relation for relation in found if relation_alias(relation) == parts[0].lower()]
+        elif len(parts) == 2 or self._starts_with_schema(parts, found):
+            named = [relation for relation in found if relation_alias(relation) == parts[-2].lower()]
             if len(named) != 1:
                 raise _NotRecognisedError(f"'{parts[0]}' names no table of this SELECT")
             table = named[0]
@@ -218,6 +237,16 @@ class _Analysis:
         if visible is not None and id(table) not in visible:
             raise _NotRecognisedError("the join keeps rows that do not meet its condition")
         return parts[-1]
+
+    @staticmethod
+    def _starts_with_schema(parts: list[str], found: list[Tree]) -> bool:
+        """Tell whether a name is `staging.<table>.<column>`, which a `source()` in front of a column renders to."""
+        if len(parts) != 3 or parts[0].lower() != STAGING_SCHEMA:
+            return False
+        is_schema = all(relation_alias(relation) != STAGING_SCHEMA for relation in found)
+        return is_schema and any(
+            not table.get("alias") and relation_alias(table) == parts[1].lower() for table in found
+        )
 
     def _guard(self, slot: Slot) -> None:
         comparison = slot.node

@@ -30,7 +30,7 @@ def check_window(read: ReadSide, sync: Sync, cursor_type: str | None, report: Re
         )
     elif sync.initial is None:
         report.add("PZ0213", "max_window needs initial", line=line, hint="add initial: <first value> to sync")
-    if isinstance(read.options.get("query"), str):
+    if sync.max_window is not None and isinstance(read.options.get("query"), str):
         report.add(
             "PZ0213", "a window cannot be cut from a query option", line=line,
             hint="name the entity instead of giving query, or remove max_window",

@@ -24,6 +24,7 @@ from pz_engine.connectors.api import (
     SourceConnector,
     SyncStatePartition,
     WriteAttempt,
+    WriteProbe,
     WriteSession,
     WriteSpec,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "SourceConnector",
     "SyncStatePartition",
     "WriteAttempt",
+    "WriteProbe",
     "WriteSession",
     "WriteSpec",
 ]

@@ -265,6 +265,14 @@ class NoticeEmitter(Protocol):
 
 
 @runtime_checkable
+class WriteProbe(Protocol):
+    """A sink that can tell whether it would be allowed to write."""
+
+    def check_write(self, spec: WriteSpec, cancel: CancelToken) -> ProbeResult:
+        """Look at the destination of one output, within 30 seconds; nothing is left behind."""
+
+
+@runtime_checkable
 class GatedOperations(Protocol):
     """A source or sink that runs every remote operation through a gate."""
 

@@ -24,6 +24,10 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
+MAX_PARSED_LENGTH = 200_000
+"""Longest text whose syntax tree is looked at; a tree is some hundred times as large as its text."""
+
+
 class SqlParser:
     """Parses, renders and knows functions; for one thread, and to be closed."""
 
@@ -35,12 +39,35 @@ class SqlParser:
     def parse(self, sql: str) -> dict[str, Any] | None:
         """Return the syntax tree of one query, or None when it is no single query or does not parse.
 
-        The tree is the caller's own and may be changed.
+        Texts that are too long or nest too deep to be looked at have no tree either. The tree is the caller's own and
+        may be changed.
         """
         if sql not in self._parsed:
-            self._parsed[sql] = self._serialize(sql)
+            self._parsed[sql] = self._serialize(sql) if len(sql) <= MAX_PARSED_LENGTH else None
         text = self._parsed[sql]
-        return None if text is None else json.loads(text)
+        try:
+            return None if text is None else json.loads(text)
+        except RecursionError:
+            return None
+
+    def is_one_query(self, sql: str) -> bool:
+        """Tell whether a text is one query, whether or not it has a tree."""
+        import duckdb
+
+        if self.parse(sql) is not None:
+            return True
+        try:
+            kinds = [statement.type.name for statement in self._connect().extract_statements(sql)]
+        except duckdb.Error:
+            return False
+        return kinds == ["SELECT"] or (kinds == ["CREATE", "SELECT"] and "pivot" in sql.lower())
+
+    @staticmethod
+    def token_offsets(sql: str) -> list[int]:
+        """Return where each word, sign and literal starts, in bytes of UTF-8; comments are left out."""
+        import duckdb
+
+        return [offset for offset, _ in duckdb.tokenize(sql)]
 
     def render(self, tree: dict[str, Any]) -> str | None:
         """Return a tree as SQL, in DuckDB's own spelling and without comments, or None when it cannot be rendered."""
@@ -99,7 +126,10 @@ class SqlParser:
         if row is None:
             return None
         text = str(row[0])
-        tree = json.loads(text)
+        try:
+            tree = json.loads(text)
+        except RecursionError:
+            return None
         return None if tree["error"] or len(tree["statements"]) != 1 else text
 
 

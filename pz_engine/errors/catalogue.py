@@ -85,7 +85,7 @@ PZ0326 | PackageContentMismatch | error | restore | reserved | An installed conn
 PZ0327 | LockedPackageChanged | error | - | reserved | - | -
 PZ0328 | RestoreFeedUnreachable | error | - | reserved | - | -
 PZ0329 | RestoreDiskFailure | error | restore | reserved | The lock file cannot be read or written. | Check disk space and permissions.
-PZ0330 | ConnectionCheckFailed | error | validate --connect | reserved | A connection or schema could not be reached. | Check settings and network.
+PZ0330 | ConnectionCheckFailed | error | validate --connect | live | A connection, a schema or a destination could not be reached. | Check settings and network.
 PZ0331 | SchemaDrift | error | validate --connect, run | live | A source's columns differ from what was declared or accepted. | Correct the contract, or accept the change.
 PZ0332 | RetiredReadSurface | error | load, render | live | A read uses the retired `incremental` block. | Use `sync`.
 PZ0333 | RetiredWriteSurface | error | load, render | live | A write uses a retired option name. | Use the new name.

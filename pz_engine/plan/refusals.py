@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pz_engine.base.date_tokens import has_date_tokens
 from pz_engine.compile.dag import CompiledProject, SinkWriteNode, SourceLoadNode
-from pz_engine.compile.dated_paths import has_date_tokens
 from pz_engine.connectors.api import Connector
 from pz_engine.connectors.capabilities import Capability
 from pz_engine.model.policies import OnDelete, SchemaPolicy, Strategy

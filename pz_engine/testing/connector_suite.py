@@ -21,7 +21,7 @@ import jsonschema
 import pytest
 
 from pz_engine.base.cancellation import CancelToken
-from pz_engine.connectors.api import ConnectionUse, SinkConnector
+from pz_engine.connectors.api import ConnectionUse, SinkConnector, WriteProbe
 from pz_engine.connectors.capabilities import Capability
 from pz_engine.duck.session import DuckCursor
 from pz_engine.errors.exceptions import PzConnectorError
@@ -78,6 +78,18 @@ class ConnectorSuite(BatchSuite):
         sink = harness.connector.open_sink(harness.config)
         sink.native_copy(harness.write_spec("orders", Strategy.APPEND))
         sink.close()
+        sink.close()
+        assert listing(harness.directory) == before
+
+    def test_write_probe_leaves_nothing_on_disk(self, harness: ConnectorHarness) -> None:
+        """Asking whether a write is allowed says yes to the suite's own target and changes nothing."""
+        if not isinstance(harness.connector, SinkConnector):
+            pytest.skip("the connector does not write")
+        sink = harness.connector.open_sink(harness.config)
+        if not isinstance(sink, WriteProbe):
+            pytest.skip("the sink offers no probe")
+        before = listing(harness.directory)
+        assert sink.check_write(harness.write_spec("orders", Strategy.APPEND), CancelToken()).ok
         sink.close()
         assert listing(harness.directory) == before
 

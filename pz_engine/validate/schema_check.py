@@ -109,7 +109,7 @@ def _explain(error: Any, path: str) -> Iterator[SchemaFinding]:
                 full = f"{path}.{name}" if path else name
                 yield SchemaFinding(f"the required option '{full}' is missing", f"add {full}", missing=full)
     elif rule == "type":
-        yield SchemaFinding(f"{option} must be {_describe_types(wanted)}", _boolean_hint(wanted, value, path))
+        yield SchemaFinding(f"{option} must be {_describe_types(wanted)}", _type_hint(wanted, value, path))
     elif rule == "enum":
         texts = [str(choice) for choice in wanted]
         best = closest(value, texts) if isinstance(value, str) else None
@@ -134,7 +134,7 @@ def _describe_types(wanted: str | Sequence[str]) -> str:
     return " or ".join(names.get(kind, kind) for kind in kinds)
 
 
-def _boolean_hint(wanted: str | Sequence[str], value: Any, path: str) -> str | None:
+def _type_hint(wanted: str | Sequence[str], value: Any, path: str) -> str:
     kinds = [wanted] if isinstance(wanted, str) else list(wanted)
     if isinstance(value, str) and value.lower() in _OTHER_WORDS and {"boolean", "integer"} & set(kinds):
         return "only lowercase true and false are booleans here, and quotes make text"
@@ -142,4 +142,4 @@ def _boolean_hint(wanted: str | Sequence[str], value: Any, path: str) -> str | N
         return f"write {path} as a number without quotes"
     if "string" in kinds and not isinstance(value, (dict, list)):
         return f"put {path} in quotes"
-    return None
+    return f"write {path or 'them'} as {_describe_types(wanted)}"

@@ -9,11 +9,8 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-TOKENS = {"{yyyy}": "%Y", "{yy}": "%y", "{MM}": "%m", "{dd}": "%d", "{HH}": "%H", "{mm}": "%M"}
-"""Token to the `strftime` directive it stands for, coarse to fine."""
+from pz_engine.base.date_tokens import DIRECTIVES, finest_level, has_date_tokens, replace_date_tokens
 
-_TOKEN = re.compile("|".join(re.escape(token) for token in TOKENS))
-_UNITS = ("{yyyy}", "{MM}", "{dd}", "{HH}", "{mm}")
 _LAST_YEAR = 9999
 _RUN_OF_STARS = re.compile(r"\*{2,}")
 _CANONICAL = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2}):(\d{2})(?:\.\d{1,6})?)?")
@@ -21,7 +18,7 @@ _CANONICAL = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2}):(\d{2})(?:\
 
 def has_tokens(path: str) -> bool:
     """Tell whether a path contains a date token."""
-    return _TOKEN.search(path) is not None
+    return has_date_tokens(path)
 
 
 def any_date(template: str) -> str:
@@ -30,7 +27,7 @@ def any_date(template: str) -> str:
     >>> any_date("{yyyy}/{MM}/*.csv")
     '????/??/*.csv'
     """
-    return _TOKEN.sub(lambda match: "????" if match[0] == "{yyyy}" else "??", template)
+    return replace_date_tokens(template, lambda token, _: "?" * len(token))
 
 
 def strftime_format(template: str) -> str:
@@ -39,7 +36,7 @@ def strftime_format(template: str) -> str:
     >>> strftime_format("100%/{yyyy}-{MM}")
     '100%%/%Y-%m'
     """
-    return _TOKEN.sub(lambda match: TOKENS[match[0]], template.replace("%", "%%"))
+    return replace_date_tokens(template.replace("%", "%%"), lambda token, _: DIRECTIVES[token])
 
 
 def moment_of(canonical: str) -> datetime | None:
@@ -63,7 +60,7 @@ def cover(template: str, lower: datetime, upper: datetime) -> tuple[str, ...]:
     """
     if upper.year == _LAST_YEAR:
         return (any_date(template),)
-    depth = _depth(template)
+    depth = finest_level(template)
     current, last = _floor(lower, depth), _floor(upper, depth)
     patterns: list[str] = []
     while current <= last:
@@ -79,23 +76,15 @@ def cover(template: str, lower: datetime, upper: datetime) -> tuple[str, ...]:
     return tuple(patterns)
 
 
-def _depth(template: str) -> int:
-    """Return the index of the finest unit in a template."""
-    present = {"{yyyy}" if part == "{yy}" else part for part in _TOKEN.findall(template)}
-    return max(_UNITS.index(part) for part in present)
-
-
 def _render(template: str, moment: datetime, unit: int) -> str:
     """Fill in the tokens down to a unit and put `*` for finer ones."""
 
-    def value(match: re.Match[str]) -> str:
-        part = match[0]
-        level = 0 if part == "{yy}" else _UNITS.index(part)
+    def value(name: str, level: int) -> str:
         if level > unit:
             return "*"
-        return f"{moment.year:04d}" if part == "{yyyy}" else moment.strftime(TOKENS[part])
+        return f"{moment.year:04d}" if name == "yyyy" else moment.strftime(DIRECTIVES[name])
 
-    return _RUN_OF_STARS.sub("*", _TOKEN.sub(value, template))
+    return _RUN_OF_STARS.sub("*", replace_date_tokens(template, value))
 
 
 def _floor(moment: datetime, unit: int) -> datetime:

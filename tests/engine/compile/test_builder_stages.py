@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pz_engine.errors.exceptions import PzValidationError
+from pz_engine.validate.tiers import check_sql
+
 CONNECTIONS = "c: {connector: localfiles}\nd: {connector: duckdb, path: w.duckdb}\n"
 
 
@@ -168,8 +171,8 @@ class TestEphemerals:
         compiled = base.compile()
         node = compiled.graph.by_name["p"]
         assert node.sql == (
-            "WITH __pz_cte__e1 AS (SELECT 2 AS y), __pz_cte__e2 AS (SELECT * FROM staging.src_c__e), "
-            "own AS (SELECT 1)SELECT * FROM own , __pz_cte__e2 , __pz_cte__e1"
+            "with __pz_cte__e1 AS (\nselect 2 as y\n), __pz_cte__e2 AS (\nselect * from staging.src_c__e -- note\n), "
+            "own as (select 1) select * from own, __pz_cte__e2, __pz_cte__e1"
         )
         assert compiled.ephemerals == ("e1", "e2")
         assert compiled.pipeline_count == 3
@@ -181,14 +184,31 @@ class TestEphemerals:
             ("pivot {{ ref('e') }} on a", "WITH __pz_cte__e AS (\nselect 1 a -- c\n)\npivot __pz_cte__e on a"),
             (
                 "-- x\nwith recursive r as (select 1) pivot {{ ref('e') }} on a",
-                "-- x\nWITH RECURSIVE __pz_cte__e AS (\nselect 1 a -- c\n), r as (select 1) pivot __pz_cte__e on a",
+                "-- x\nwith recursive __pz_cte__e AS (\nselect 1 a -- c\n), r as (select 1) pivot __pz_cte__e on a",
             ),
         ],
     )
-    def test_text_is_spliced_where_trees_cannot_be(self, base, consumer, expected):
-        """A statement that the tree form cannot hold keeps its text, with the ephemeral in front."""
+    def test_statements_without_a_tree_take_them_in(self, base, consumer, expected):
+        """A statement without a tree has the ephemeral in front all the same."""
         base.sql("e", "select 1 a -- c").sidecar("e", "materialization: ephemeral\n").sql("p", consumer)
         assert base.compile().graph.by_name["p"].sql == expected
+
+    @pytest.mark.parametrize(
+        ("body", "consumer"),
+        [
+            ("select 1 a), x as (select 2 a", "select * from {{ ref('e') }}"),
+            ("select 1 a", "select * from {{ ref('e') }}) union all (select 2"),
+            ("select 1 a; select 2", "select * from {{ ref('e') }}"),
+        ],
+    )
+    def test_texts_that_complete_each_other_are_refused(self, base, body, consumer):
+        """What is no query on its own is PZ0401, in the compile or in the dry compile, and never runs."""
+        base.sql("e", body).sidecar("e", "materialization: ephemeral\n").sql("p", consumer)
+        try:
+            found = check_sql(base.compile()).errors
+        except PzValidationError as error:
+            found = error.errors
+        assert [(problem.code, problem.file) for problem in found] == [("PZ0401", "pipelines/p.sql")]
 
     def test_their_limits(self, base):
         """No sink, no checks, and no ephemeral behind an ephemeral."""

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pz_engine.base.date_tokens import date_token_problem
 from pz_engine.compile.dag import Window
-from pz_engine.compile.dated_paths import date_token_problem
 
 
 def codes(project, read=None, write=None):

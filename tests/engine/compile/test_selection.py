@@ -19,6 +19,7 @@ def compiled(project) -> CompiledProject:
     project.sql("b", "INSERT INTO {{ sink('d', 'out') }} select * from {{ ref('a') }}")
     project.sidecar("b", "tags: [daily, crm]\nchecks:\n  - unique: [id]\n")
     project.sql("b2", "INSERT INTO {{ sink('d', 'more') }} select * from {{ ref('a') }}")
+    project.sidecar("b2", "tags: ['équipe:core']\n")
     return project.sql("lone", "select 1").compile()
 
 
@@ -54,6 +55,7 @@ def test_names_bring_ancestors_and_descendants_but_no_siblings(compiled):
         ("+b", ["src_c__dbo_orders", "a", "b"]),
         ("tag:daily", ["a", "b"]),
         ("tag:daily,tag:crm", ["b"]),
+        ("+tag:équipe:core+", ["src_c__dbo_orders", "a", "b2", "d.more"]),
         ("a lone", ["a", "lone"]),
         ("a, b", ["a", "b"]),
         ("a,b", []),
@@ -75,6 +77,12 @@ def test_expressions(compiled, expression, expected):
 def test_bad_atoms_are_refused(compiled, expression):
     """What does not parse or matches nothing is PZ0210."""
     assert [p.code for p in problem(compiled, expression=expression)] == ["PZ0210"]
+
+
+def test_many_stars_take_no_time(compiled):
+    """A pattern is matched from the left, star by star."""
+    assert [p.code for p in problem(compiled, expression="*a" * 60 + "x")] == ["PZ0210"]
+    assert names(compiled, expression="*" * 60 + "one") == ["lone"]
 
 
 def test_unknown_names_are_each_refused(compiled):

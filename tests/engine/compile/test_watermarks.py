@@ -216,9 +216,3 @@ def test_notes_tell_what_a_filter_leaves_out(base):
     assert len(notes) == 2
     assert "with >" in notes[1] or "with >" in notes[0]
     assert any("2 times" in note for note in notes)
-
-
-def test_a_query_that_cannot_be_written_back_is_refused(base):
-    """When DuckDB's rendering would change the query, the filter is refused rather than the query changed."""
-    base.sql("p", f"select * from {S} s natural join (b natural join d) where s.u > {W}")
-    assert [code for code, _ in base.found()] == ["PZ0224"]

@@ -86,6 +86,7 @@ def test_a_good_connection_passes_without_the_schema_library(project, sample):
         (OK + "; mode: fsat", "must be one of fast, safe", "write mode: fast"),
         (OK + "; tags: []", "may not be empty", "give it a value"),
         (OK + "; tags: [1]", "option 'tags.0' must be text", "in quotes"),
+        (OK + "; tags: {a: b}", "option 'tags' must be a list", "write tags as a list"),
         (OK + "; auth: 5", "option 'auth' is not in an accepted form", "reference"),
         ("host: ''; password: hunter2", "option 'host' may not be empty", "give it a value"),
         ("host: 5; password: hunter2", "option 'host' must be text", "in quotes"),

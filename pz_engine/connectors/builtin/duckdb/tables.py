@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pz_engine.base.cancellation import CancelToken
-from pz_engine.connectors.api import Partition, ReadHints, ReadSpec, WriteSession, WriteSpec
+from pz_engine.connectors.api import Partition, ProbeResult, ReadHints, ReadSpec, WriteSession, WriteSpec
 from pz_engine.connectors.builtin.duckdb.database import DatabaseFile
 from pz_engine.connectors.fragments import NativeCopy, NativeScan
 from pz_engine.connectors.toolkit.aliases import session_name
 from pz_engine.connectors.toolkit.duck_tables import read_fragment, table_name, write_statements
+from pz_engine.connectors.toolkit.write_probes import probe_folder, probe_locked_file
 from pz_engine.duck.quoting import quote_qualified
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.model.policies import Strategy
@@ -73,6 +74,16 @@ class DuckDbSink:
             location=f"{self._database.name}: {spec.entity}",
             identity=f"{self._database.real_path}: {'.'.join(table[1:]).lower()}",
         )
+
+    def check_write(self, spec: WriteSpec, cancel: CancelToken) -> ProbeResult:
+        """Tell whether the file, and the folder that takes its log, may be written."""
+        del spec
+        cancel.raise_if_set()
+        self._database.require_writable()
+        found = probe_folder(self._database.path.parent, self._database.name)
+        if not found.ok or not self._database.path.exists():
+            return found
+        return probe_locked_file(self._database.path, self._database.name)
 
     def begin_write(self, spec: WriteSpec, schema: pa.Schema, cancel: CancelToken) -> WriteSession:
         """Refuse: DuckDB writes these tables itself."""

@@ -84,6 +84,10 @@ class Locations:
             )
         return directory
 
+    def shown(self, path: Path) -> str:
+        """Return a path for messages, relative to the project where possible."""
+        return path.relative_to(self.project_dir).as_posix() if path.is_relative_to(self.project_dir) else str(path)
+
     def writes_into_engine_folder(self, entity: str, path: str | None) -> bool:
         """Tell whether a write would land among the project's runs and state."""
         return is_engine_owned(resolve(self.root, path or entity), self.project_dir)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pz_engine.base.cancellation import CancelToken
+from pz_engine.base.date_tokens import has_date_tokens
 from pz_engine.connectors.api import CommitResult
 from pz_engine.connectors.builtin.localfiles.sessions import FileSession
-from pz_engine.connectors.toolkit.date_paths import has_tokens, strftime_format
+from pz_engine.connectors.toolkit.date_paths import strftime_format
 from pz_engine.connectors.toolkit.file_options import FileWriteOptions
 from pz_engine.errors.exceptions import PzConnectorError
 
@@ -28,7 +29,7 @@ def partition_column(entity: str, options: FileWriteOptions, schema: pa.Schema) 
     """
     import pyarrow as pa
 
-    if len(options.partition_by) != 1 or not has_tokens(options.path or ""):
+    if len(options.partition_by) != 1 or not has_date_tokens(options.path or ""):
         raise PzConnectorError(
             f"entity '{entity}': 'partition_by' takes one column, and 'path' the date tokens of its folders",
             is_transient=False,

@@ -11,11 +11,12 @@ import secrets
 from typing import TYPE_CHECKING
 
 from pz_engine.base.cancellation import CancelToken
-from pz_engine.connectors.api import WriteSession, WriteSpec
+from pz_engine.connectors.api import ProbeResult, WriteSession, WriteSpec
 from pz_engine.connectors.builtin.localfiles.locations import Locations, object_name
 from pz_engine.connectors.fragments import FileMove, NativeCopy
 from pz_engine.connectors.toolkit.file_copies import copy_statement
 from pz_engine.connectors.toolkit.file_options import FileWriteOptions, write_problems
+from pz_engine.connectors.toolkit.write_probes import probe_folder
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.model.policies import Strategy
 
@@ -48,6 +49,12 @@ class LocalFilesSink:
             location=str(final),
             identity=os.path.realpath(final) if spec.strategy is Strategy.REPLACE else None,
         )
+
+    def check_write(self, spec: WriteSpec, cancel: CancelToken) -> ProbeResult:
+        """Tell whether files could be made in the output folder, or where it would be made."""
+        cancel.raise_if_set()
+        directory = self._locations.output_directory(spec.entity, _options(spec))
+        return probe_folder(directory, self._locations.shown(directory))
 
     def begin_write(self, spec: WriteSpec, schema: pa.Schema, cancel: CancelToken) -> WriteSession:
         """Start writing batches to a temporary folder inside the output folder."""

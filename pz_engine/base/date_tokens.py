@@ -6,9 +6,13 @@ They name ever finer parts of one instant, without gaps, starting with the year.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
+DIRECTIVES = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M"}
+"""What stands for each token in a `strftime` format."""
+
+_LEVELS = {"yyyy": 0, "yy": 0, "MM": 1, "dd": 2, "HH": 3, "mm": 4}
 _TOKEN = re.compile(r"\{([yYMdDhHmsS]+)\}")
-_ORDER = {"yyyy": 0, "yy": 0, "MM": 1, "dd": 2, "HH": 3, "mm": 4}
 
 
 def has_date_tokens(path: str) -> bool:
@@ -29,10 +33,32 @@ def date_token_problem(path: str) -> str | None:
     'the date tokens leave a gap before {dd}'
     """
     for expected, token in enumerate(_TOKEN.findall(path)):
-        if token not in _ORDER:
+        if token not in _LEVELS:
             return f"{{{token}}} is no date token"
-        if _ORDER[token] > expected:
+        if _LEVELS[token] > expected:
             return f"the date tokens leave a gap before {{{token}}}"
-        if _ORDER[token] < expected:
+        if _LEVELS[token] < expected:
             return f"{{{token}}} comes after a finer or equal token"
     return None
+
+
+def finest_level(path: str) -> int:
+    """Return the level of a path's finest token: 0 for the year to 4 for the minute.
+
+    >>> finest_level("{yyyy}/{MM}.csv")
+    1
+    """
+    return max(_LEVELS[token] for token in _TOKEN.findall(path))
+
+
+def replace_date_tokens(path: str, value: Callable[[str, int], str]) -> str:
+    """Return a path with each token replaced.
+
+    Args:
+        path: a path whose tokens have no problem.
+        value: gives the text for a token, named without braces, and its level.
+
+    >>> replace_date_tokens("{yyyy}/{MM}", lambda token, level: f"{token}{level}")
+    'yyyy0/MM1'
+    """
+    return _TOKEN.sub(lambda match: value(match[1], _LEVELS[match[1]]), path)
