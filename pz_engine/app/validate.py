@@ -56,7 +56,8 @@ def validate_project(
     problems: tuple[Diagnostic, ...] = ()
     if connect:
         report = _connect(compiled)
-        problems, notes = report.errors, (*notes, *report.notes)
+        problems = tuple(hidden_problem(problem, compiled.hidden) for problem in report.errors)
+        notes = (*notes, *map(compiled.hidden.hide, report.notes))
     known = sum(find_connector(connection.connector) is not None for connection in compiled.connections.values())
     return ValidateReport(problems, warnings, notes, compiled.pipeline_count, known)
 
