@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pz_engine import NodeCompleted, NodeStarted, RunStatus
+from pz_engine import CancelToken, NodeCompleted, NodeStarted, RunStatus
 from pz_engine.events.types import RunEvent
 from pz_engine.testing.project_factory import ProjectFactory
 
@@ -125,3 +125,54 @@ def test_a_node_timeout_fails_the_node_and_only_it(project: ProjectFactory) -> N
     assert by_name["endless"].error.code == "PZ0525"
     assert "300ms" in by_name["endless"].error.message
     assert by_name["quick"].rows == 1
+
+
+@pytest.mark.parametrize("fail_fast", [True, False])
+def test_executor_that_raises_anything_still_gives_every_node_one_result(
+    project: ProjectFactory, monkeypatch: pytest.MonkeyPatch, fail_fast: bool
+) -> None:
+    """Even an exception nobody may catch becomes a failed node; what waits for it is skipped, the rest ends."""
+    from pz_engine.execute import node_runner
+
+    project.pipeline("bad", "SELECT 1 AS one")
+    project.pipeline("after", "SELECT * FROM {{ ref('bad') }}")
+    project.pipeline("other", "SELECT 2 AS two")
+    project.sidecar("bad", "materialization: table\n")
+    build = node_runner.build_pipeline
+
+    def explode(attempt, node):  # type: ignore[no-untyped-def]
+        if node.name == "bad":
+            raise SystemExit("an executor must not do this")
+        return build(attempt, node)
+
+    monkeypatch.setattr(node_runner, "build_pipeline", explode)
+    events: list[RunEvent] = []
+    outcome = project.run(events=events, fail_fast=fail_fast)
+    statuses = {result.name: result.status.value for result in outcome.results}
+    assert len(outcome.results) == len(statuses) == 3
+    assert statuses["bad"] == "failed"
+    assert statuses["after"] == "skipped"
+    assert outcome.exit_code == 1
+    completed = [event.result.name for event in events if isinstance(event, NodeCompleted)]
+    assert sorted(completed) == sorted(statuses)
+
+
+@pytest.mark.parametrize(("fails_first", "exit_code"), [(True, 1), (False, 3)])
+def test_cancelled_run_is_a_failure_only_when_a_node_had_failed(
+    project: ProjectFactory, fails_first: bool, exit_code: int
+) -> None:
+    """Cancelled alone is fatal, 3; after a failed node it is 1. Every node has exactly one result."""
+    project.write("project.yml", 'name: demo\nversion: "1"\nengine: { threads: 1 }\n')
+    project.pipeline("a_first", "SELECT error('no') AS x" if fails_first else "SELECT 1 AS x")
+    project.pipeline("b_slow", SLOW.format(n=3))
+    project.pipeline("c_last", "SELECT 1 AS x")
+    cancel = CancelToken()
+
+    def stop(event: RunEvent) -> None:
+        if isinstance(event, NodeStarted) and event.node_name == "b_slow":
+            cancel.set()
+
+    outcome = project.run(cancel=cancel, on_event=stop)
+    assert outcome.exit_code == exit_code
+    statuses = {result.name: result.status.value for result in outcome.results}
+    assert statuses == {"a_first": "failed" if fails_first else "success", "b_slow": "skipped", "c_last": "skipped"}
