@@ -4,47 +4,58 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-WORDS = st.sampled_from(
-    ["x", "y", "loop", "this", "self", "run_id", "true", "false", "null", "none", "cycler", "range", "dict", "lipsum",
-     "namespace", "joiner", "missing", "context", "environment", "l_0_x", "ﬁ", "__class__"]
+
+def _mostly(good: list[str], odd: list[str]) -> st.SearchStrategy[str]:
+    """Return mostly what belongs to the language, and now and then what does not."""
+    return st.integers(0, 11).flatmap(lambda roll: st.sampled_from(odd if roll == 0 else good))
+
+
+WORDS = _mostly(
+    ["this", "run_id", "run_started_at", "true", "false", "null", "var('n')", "var('name')", "var('xs')", "var('m')", "env('E')"],
+    ["x", "y", "loop", "self", "none", "cycler", "range", "dict", "lipsum", "namespace", "joiner", "missing", "context",
+     "environment", "l_0_x", "ﬁ", "__class__", "var('nope')", "env('NOPE')"],
 )  # fmt: skip
-MEMBERS = st.sampled_from(
-    ["a", "b", "k", "index", "last", "length", "cycle", "previtem", "changed", "items", "append", "format", "format_map",
-     "__class__", "__init__", "__globals__", "_x", "upper", "mro"]
+MEMBERS = _mostly(
+    ["a", "b", "k"],
+    ["index", "last", "length", "cycle", "previtem", "changed", "items", "append", "format", "format_map", "__class__",
+     "__init__", "__globals__", "_x", "upper", "mro"],
 )  # fmt: skip
-LITERALS = st.sampled_from(
-    ["1", "0", "-3", "2.5", "1e9", "0x1f", "'a'", '"b"', "'%s'", "'{0.__class__}'", "'it\\'s'", "'\\n'", "[]", "[1, 'a']",
-     "(1, 2)", "{ k: 1 }", "{'k': [1]}", "{ a: { b: 2 } }", "true", "null", "'erp'", "'dbo.orders'", "'2026-01-01'"]
+LITERALS = _mostly(
+    ["1", "0", "-3", "2.5", "0x1f", "'a'", '"b"', "'%s'", "'it\\'s'", "'\\n'", "[]", "[1, 'a']", "(1, 2)", "{ k: 1 }",
+     "{'k': [1]}", "{ a: { b: 2 } }", "'erp'", "'dbo.orders'", "'2026-01-01'"],
+    ["1e9", "'{0.__class__}'", "'unclosed", "1__0", "0777", "'\\x'", "[1", "{ 1: 2 }", "{ a b }"],
 )  # fmt: skip
-FUNCTIONS = st.sampled_from(
-    ["source", "ref", "sink", "watermark", "var", "env", "range", "x", "loop.cycle", "'a'.join"]
+FUNCTIONS = _mostly(
+    ["source", "ref", "sink", "watermark", "var", "env"], ["range", "x", "loop.cycle", "'a'.join", "this"]
 )
-FILTERS = st.sampled_from(
-    ["default", "first", "join", "last", "length", "list", "lower", "replace", "sort", "trim", "unique", "upper", "attr",
-     "map", "format", "tojson", "safe", "batch", "string"]
-)  # fmt: skip
-TESTS = st.sampled_from(
+FILTERS = _mostly(
+    ["default", "first", "join", "last", "length", "list", "lower", "replace", "sort", "trim", "unique", "upper"],
+    ["attr", "map", "format", "tojson", "safe", "batch", "string"],
+)
+TESTS = _mostly(
     ["boolean", "defined", "even", "float", "in", "integer", "mapping", "none", "number", "odd", "sequence", "string",
-     "undefined", "callable", "escaped"]
+     "undefined"],
+    ["callable", "escaped", "nope"],
 )  # fmt: skip
-OPERATORS = st.sampled_from(
-    ["+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", ">=", "and", "or", "in", "not in", "|"]
+OPERATORS = _mostly(
+    ["+", "-", "*", "/", "//", "%", "~", "==", "!=", "<", ">=", "and", "or", "in", "not in"], ["**", "|", "=", "is"]
 )
-SQL = st.sampled_from(
-    ["select 1", " from t ", "INSERT INTO ", "\n", ", ", "where u > ", "-- note\n", "/* c */", "'q'", "[", "]", ";",
-     "WITH a AS (", ")", "}}", "{", "%}", "émile", "__pz_sink__0__"]
-)  # fmt: skip
+SQL = _mostly(
+    ["select 1", " from t ", "\n", ", ", "where u > ", "-- note\n", "/* c */", "'q'", ";", "WITH a AS (", ")", "émile"],
+    ["INSERT INTO ", "[", "]", "}}", "{", "%}", "__pz_sink__0__"],
+)
 
 
 def _arguments(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     named = st.tuples(st.sampled_from(["format", "columns", "keys", "strategy", "x", "sync", "from"]),
                       st.sampled_from([": ", "=", ":"]), inner).map("".join)  # fmt: skip
-    names = st.sampled_from(["'erp'", "'dbo.orders'", "'n'", "'xs'", "'m'", "'q'", "'lake'"])
-    return st.lists(names | inner | named | st.sampled_from(["*x", "**x"]), max_size=4).map(", ".join)
+    pair = st.sampled_from(["'erp', 'dbo.orders'", "'lake', 'o'", "'n'", "'xs'", "'q'", "'e'"])
+    rest = st.lists(_mostly(["1", "'a'"], ["*x", "**x"]) | inner | named, max_size=2)
+    return st.tuples(pair | inner, rest).map(lambda part: ", ".join([part[0], *part[1]]))
 
 
 def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    call = st.tuples(FUNCTIONS, st.sampled_from(["(", "(\n"]), _arguments(inner), st.just(")")).map("".join)
+    call = st.tuples(FUNCTIONS, _mostly(["("], ["(\n"]), _arguments(inner), st.just(")")).map("".join)
     return st.one_of(
         call,
         st.tuples(inner, OPERATORS, inner).map(" ".join),
@@ -64,31 +75,29 @@ def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-EXPRESSIONS = st.recursive(WORDS | LITERALS | st.just("var('xs')") | st.just("var('m')"), _larger, max_leaves=8)
+EXPRESSIONS = st.recursive(WORDS | LITERALS, _larger, max_leaves=5)
 """Expressions, most of them well formed."""
 
 
 def _blocks(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    end = st.sampled_from(["{{ end }}", "{% endif %}", "{% endfor %}", "{% endset %}", ""])
-    start = st.one_of(
-        EXPRESSIONS.map(lambda text: f"{{{{ if {text} }}}}"),
-        EXPRESSIONS.map(lambda text: f"{{% if {text} %}}"),
-        EXPRESSIONS.map(lambda text: f"{{{{ for x in {text} }}}}"),
-        EXPRESSIONS.map(lambda text: f"{{% for x, y in {text} %}}"),
-        EXPRESSIONS.map(lambda text: f"{{%- for x in {text} if x -%}}"),
-        EXPRESSIONS.map(lambda text: f"{{% for x in {text} recursive %}}"),
-        EXPRESSIONS.map(lambda text: f"{{% set x = {text} %}}"),
-        EXPRESSIONS.map(lambda text: f"{{% set x.a = {text} %}}"),
-        st.sampled_from(["{% set y %}", "{% raw %}", "{% macro m() %}", "{% block b %}", "{% with %}", "{% filter upper %}",
-                         "{% include 'a' %}", "{% import 'a' as x %}", "{% autoescape true %}", "{% do 1 %}", "{%"]),
-    )  # fmt: skip
-    middle = st.one_of(
-        st.just("{{ else }}"),
-        EXPRESSIONS.map(lambda text: f"{{{{ else if {text} }}}}"),
-        EXPRESSIONS.map(lambda text: f"{{% elif {text} %}}"),
-        st.just(""),
+    head = _mostly(["if {}", "for x in {}", "for x in var('xs') if {}", "for k in var('m')"],
+                   ["for x, y in {}", "for x in {} recursive", "if", "for x", "set x = {}", "set x.a = {}"])  # fmt: skip
+    filled = st.tuples(head, EXPRESSIONS).map(lambda part: part[0].replace("{}", part[1]))
+    middle = st.one_of(st.just(""), st.just("{{ else }}"), EXPRESSIONS.map(lambda text: f"{{{{ else if {text} }}}}"))
+    block = st.tuples(filled, st.booleans(), inner, middle, inner, _mostly([""], ["-"])).map(
+        lambda part: (
+            f"{'{{' if part[1] else '{%'}{part[5]} {part[0]} {'}}' if part[1] else '%}'}"
+            f"{part[2]}{part[3] if part[0].startswith('if') else ''}{part[4]}"
+            + ("{{ end }}" if part[1] or part[5] else "{% endif %}" if part[0].startswith("if") else "{% endfor %}")
+        )
     )
-    return st.tuples(start, inner, middle, inner, end).map("".join)
+    variable = st.tuples(EXPRESSIONS, inner).map(lambda part: f"{{% set y = {part[0]} %}}{part[1]}{{{{ y }}}}")
+    kept = inner.map(lambda text: f"{{% set y %}}{text}{{% endset %}}{{{{ y }}}}")
+    loop = inner.map(lambda text: f"{{{{ for z in var('xs') }}}}{{{{ loop.index }}}}{text}{{{{ z }}}}{{{{ end }}}}")
+    raw = inner.map(lambda text: f"{{% raw %}}{text}{{% endraw %}}")
+    odd = st.sampled_from(["{% macro m() %}", "{% block b %}", "{% with %}", "{% filter upper %}", "{% include 'a' %}",
+                           "{% import 'a' as x %}", "{% autoescape true %}", "{% do 1 %}", "{%", "{{", "}}"])  # fmt: skip
+    return st.one_of(block, block, variable, kept, loop, raw, st.tuples(odd, inner).map("".join))
 
 
 _PIECES = st.one_of(
