@@ -36,6 +36,35 @@ def test_good_sql_passes(base):
     assert (found.errors, found.notes) == ((), ())
 
 
+@pytest.mark.parametrize(
+    ("contract", "value"),
+    [
+        ("int", "{w} - 5"),
+        ("bigint", "greatest({w} - 5, 0)"),
+        ("decimal(18,2)", "{w} * 0.5"),
+        ("date", "{w} - INTERVAL 2 DAY"),
+        ("date", "date_trunc('month', {w})"),
+        ("timestamp", "date_trunc('day', {w}) - INTERVAL 36 HOUR"),
+        ("timestamp", "coalesce({w}, TIMESTAMP '2026-01-01')"),
+    ],
+)
+def test_a_watermark_binds_like_its_cursor(project, contract, value):
+    """The NULL of a first run has the cursor's type, so that arithmetic on it binds."""
+    columns = f"{{k: int, u: '{contract}'}}"
+    project.write(
+        "connections.yml", f"c: {{connector: localfiles, entities: {{e: {{read: {{columns: {columns}}}}}}}}}\n"
+    )
+    floor = value.format(w="{{ watermark('c', 'e') }}")
+    project.sql("p", f"select k from {{{{ source('c', 'e') }}}} where u >= {floor} or u is null")
+    assert check(project).errors == ()
+
+
+def test_a_mistake_beside_a_tag_has_its_line(base):
+    """The line is found by its neighbours, although rendering changed it."""
+    base.sql("p", "-- why\nselect id,\n  note\nfrom {{ source('c', 'orders') }} o where o.nope = 1\norder by id;\n")
+    assert [problem.place for problem in check(base).errors] == ["pipelines/p.sql:4"]
+
+
 def test_a_wrong_column_is_named_with_the_author_s_line(base):
     """The message is DuckDB's first line, the hint its candidates, the line the author's."""
     base.sql("p", "-- comment\nselect id,\n  amuont\nfrom {{ source('c', 'orders') }}")
