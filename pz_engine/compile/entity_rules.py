@@ -56,7 +56,7 @@ def _check_read(connection: str, entity: Entity, problems: ProblemCollector, not
     if sync is not None and sync.mode is SyncMode.INCREMENTAL:
         sync = _check_incremental(f"{connection}.{entity.name}", read, sync, report, notes)
     _check_dated_read(read, report)
-    _check_files_per_partition(read.options, read.line, report)
+    _check_files_per_partition(read.options, read.line_of("files_per_partition"), report)
     return replace(read, sync=sync)
 
 
@@ -65,11 +65,11 @@ def _check_incremental(key: str, read: ReadSide, sync: Sync, report: Reporter, n
     if read.columns is None:
         notes.append(f"the cursor '{cursor}' of {key} is not verified: the entity has no column contract")
     elif sync.max_window is None:
-        _check_contract_cursor(read.columns, cursor, read.line, report)
+        _check_contract_cursor(read, cursor, report)
     if "max_pages" in read.options:
         if read.options.get("cursor_order") == "desc":
             report.add(
-                "PZ0229", "max_pages with a descending cursor would skip rows for good", line=read.line,
+                "PZ0229", "max_pages with a descending cursor would skip rows for good", line=read.line_of("max_pages"),
                 hint="remove max_pages, or write cursor_order: asc",
             )  # fmt: skip
         elif "cursor_order" not in read.options:
@@ -85,7 +85,8 @@ def _check_incremental(key: str, read: ReadSide, sync: Sync, report: Reporter, n
     return check_window(read, sync, declared_cursor_type(read, cursor), report)
 
 
-def _check_contract_cursor(columns: Mapping[str, str], cursor: str, line: int | None, report: Reporter) -> None:
+def _check_contract_cursor(read: ReadSide, cursor: str, report: Reporter) -> None:
+    columns, line = read.columns or {}, read.line_of("sync.cursor")
     if cursor not in columns:
         report.add(
             "PZ0212", f"the cursor '{cursor}' is not in its column contract", line=line,
@@ -105,19 +106,23 @@ def _check_dated_read(read: ReadSide, report: Reporter) -> None:
     problem = date_token_problem(path)
     if problem is not None:
         report.add(
-            "PZ0218", problem, line=read.line, hint="order tokens as {yyyy}, {MM}, {dd}, {HH}, {mm}, without gaps"
+            "PZ0218",
+            problem,
+            line=read.line_of("path"),
+            hint="order tokens as {yyyy}, {MM}, {dd}, {HH}, {mm}, without gaps",
         )
     sync = read.sync
     cursor = sync.cursor if sync is not None and sync.mode is SyncMode.INCREMENTAL else None
     if sync is None or cursor is None or declared_cursor_type(read, cursor) not in {"date", "timestamp"}:
         report.add(
-            "PZ0217", "a dated path needs an incremental cursor of type date or timestamp", line=read.line,
+            "PZ0217", "a dated path needs an incremental cursor of type date or timestamp", line=read.line_of("path"),
             hint="declare sync: {mode: incremental, cursor: <column>, ...} and the column's type in columns",
         )  # fmt: skip
     elif sync.max_window is None or sync.initial is None:
         report.add(
-            "PZ0221", "a dated path needs a bounded window", line=read.line, hint="add initial and max_window to sync"
-        )
+            "PZ0221", "a dated path needs a bounded window", line=read.line_of("sync"),
+            hint="add initial and max_window to sync",
+        )  # fmt: skip
 
 
 def _check_files_per_partition(options: Mapping[str, Any], line: int | None, report: Reporter) -> None:
@@ -132,10 +137,10 @@ def _check_files_per_partition(options: Mapping[str, Any], line: int | None, rep
 def _check_write(connection: str, entity: str, write: WriteSide, problems: ProblemCollector) -> None:
     report = Reporter(problems, write.file, f"output '{connection}.{entity}'")
     if write.strategy is Strategy.MERGE and not write.keys:
-        report.add("PZ0209", "a merge needs keys", line=write.line, hint="add keys: [<column>]")
+        report.add("PZ0209", "a merge needs keys", line=write.line_of("strategy"), hint="add keys: [<column>]")
     if write.keys and write.strategy is not Strategy.MERGE:
         report.add(
-            "PZ0211", f"keys have no meaning with strategy {write.strategy.value}", line=write.line,
+            "PZ0211", f"keys have no meaning with strategy {write.strategy.value}", line=write.line_of("keys"),
             hint="write strategy: merge, or remove keys",
         )  # fmt: skip
     _check_partition_by(write, report)
@@ -148,12 +153,18 @@ def _check_partition_by(write: WriteSide, report: Reporter) -> None:
         problem = date_token_problem(path)
         if problem is not None:
             report.add(
-                "PZ0218", problem, line=write.line, hint="order tokens as {yyyy}, {MM}, {dd}, {HH}, {mm}, without gaps"
+                "PZ0218",
+                problem,
+                line=write.line_of("path"),
+                hint="order tokens as {yyyy}, {MM}, {dd}, {HH}, {mm}, without gaps",
             )
     if "partition_by" not in write.options:
         if is_dated:
             report.add(
-                "PZ0219", "a dated path needs partition_by", line=write.line, hint="add partition_by: <date column>"
+                "PZ0219",
+                "a dated path needs partition_by",
+                line=write.line_of("path"),
+                hint="add partition_by: <date column>",
             )
         return
     value = write.options["partition_by"]
@@ -161,11 +172,11 @@ def _check_partition_by(write: WriteSide, report: Reporter) -> None:
     is_valid = isinstance(columns, list) and columns and all(isinstance(item, str) and item for item in columns)
     if not is_valid:
         report.add(
-            "PZ0219", "partition_by must be a column or a list of columns", line=write.line,
+            "PZ0219", "partition_by must be a column or a list of columns", line=write.line_of("partition_by"),
             hint="write partition_by: [<column>]",
         )  # fmt: skip
     elif is_dated and len(columns) > 1:
         report.add(
-            "PZ0219", "a dated path is partitioned by exactly one column", line=write.line,
+            "PZ0219", "a dated path is partitioned by exactly one column", line=write.line_of("partition_by"),
             hint="keep the one date column in partition_by",
         )  # fmt: skip

@@ -77,8 +77,8 @@ def _by_names(compiled: CompiledProject, names: Sequence[str], problems: Problem
                 hint=did_you_mean(name, graph.by_name) or "see `pz ls`",
             )  # fmt: skip
         else:
-            identity = graph.by_name[name].id
-            selected |= {identity, *graph.ancestors([identity]), *graph.descendants([identity])}
+            ids = [node.id for node in graph.nodes if node.name == name]  # a check may be called like a pipeline
+            selected |= {*ids, *graph.ancestors(ids), *graph.descendants(ids)}
     return frozenset(selected)
 
 

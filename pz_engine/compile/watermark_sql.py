@@ -6,7 +6,7 @@ drops what does not match. Anything else could lose rows once the bound is pushe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from pz_engine.compile.dag import Graph, PipelineNode, SourceLoadNode
@@ -144,6 +144,11 @@ class _Analysis:
                 self._explained.add(id(constant))
                 cause = "it stands outside a condition of WHERE or of an inner join's ON"
                 self._violations.append(Violation(sentinel, cause, int(constant["query_location"])))
+        for node in walk(self._tree):
+            hidden = next((sentinel for sentinel in self._tables if _hides(node, sentinel, self._tables)), None)
+            if hidden is not None:
+                cause = "it stands inside another text or name"
+                self._violations.append(Violation(hidden, cause, int(node.get("query_location", -1))))
         return WatermarkAnalysis(tuple(self._comparisons), tuple(self._violations))
 
     def _condition(self, select: Tree, slot: Slot, visible: frozenset[int] | None) -> None:
@@ -279,6 +284,12 @@ def _sentinels(node: Tree) -> Iterator[tuple[str, Tree]]:
         if current.get("class") == "CONSTANT":
             for text in text_constants(current, WATERMARK_MARKER):
                 yield text, current
+
+
+def _hides(node: Tree, sentinel: str, sentinels: Container[str]) -> bool:
+    """Tell whether a sentinel is only a part of a text or of a name."""
+    texts = [item for value in node.values() for item in (value if isinstance(value, list) else [value])]
+    return any(isinstance(text, str) and sentinel in text and text not in sentinels for text in texts)
 
 
 def _has_sentinel(node: Tree) -> bool:

@@ -23,16 +23,18 @@ _EXAMPLES = {
 
 def check_window(read: ReadSide, sync: Sync, cursor_type: str | None, report: Reporter) -> Sync:
     """Check a window and return the block with `initial` and `until` in canonical form."""
-    line = read.line
+    line = read.line_of("sync.max_window")
     if sync.max_window is None:
+        first = "initial" if sync.initial is not None else "until"
         report.add(
-            "PZ0213", "initial and until need max_window", line=line, hint="add max_window to sync, or remove them"
-        )
+            "PZ0213", "initial and until need max_window", line=read.line_of(f"sync.{first}"),
+            hint="add max_window to sync, or remove them",
+        )  # fmt: skip
     elif sync.initial is None:
         report.add("PZ0213", "max_window needs initial", line=line, hint="add initial: <first value> to sync")
     if sync.max_window is not None and isinstance(read.options.get("query"), str):
         report.add(
-            "PZ0213", "a window cannot be cut from a query option", line=line,
+            "PZ0213", "a window cannot be cut from a query option", line=read.line_of("query"),
             hint="name the entity instead of giving query, or remove max_window",
         )  # fmt: skip
     if cursor_type is None:
@@ -49,10 +51,12 @@ def check_window(read: ReadSide, sync: Sync, cursor_type: str | None, report: Re
             "PZ0213", f"max_window must be {wanted} for a {cursor_type} cursor", line=line,
             hint=f"write max_window: {_EXAMPLES[cursor_type]}",
         )  # fmt: skip
-    initial = _limit("initial", sync.initial, cursor_type, line, report)
-    until = _limit("until", sync.until, cursor_type, line, report)
+    initial = _limit("initial", sync.initial, cursor_type, read.line_of("sync.initial"), report)
+    until = _limit("until", sync.until, cursor_type, read.line_of("sync.until"), report)
     if initial is not None and until not in {None, UNTIL_NOW} and compare(cursor_type, until or "", initial) <= 0:
-        report.add("PZ0213", "until is not above initial", line=line, hint="raise until or lower initial")
+        report.add(
+            "PZ0213", "until is not above initial", line=read.line_of("sync.until"), hint="raise until or lower initial"
+        )
     return replace(sync, initial=initial, until=until)
 
 

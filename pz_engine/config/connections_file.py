@@ -18,7 +18,7 @@ from pz_engine.config.definitions import Key
 from pz_engine.config.entity_sides import entity_name_problem, parse_read_side, parse_write_side
 from pz_engine.config.env_interpolation import has_reference, interpolate
 from pz_engine.config.file_text import is_there
-from pz_engine.config.located import Located, Table, kind_of, plain, scalars
+from pz_engine.config.located import Located, Table, kind_of, lines_of, plain, scalars
 from pz_engine.config.policy_blocks import parse_rate_limit, parse_retry
 from pz_engine.config.reporter import Reporter
 from pz_engine.config.yaml_reader import read_yaml_file
@@ -97,6 +97,7 @@ def _parse_connection(
         parse_retry(reader.read(keys.RETRY), report),
         reader.read(keys.ALLOW_UNSIGNED_EXTENSIONS),
         line,
+        lines_of(Table({key: value for key, value in node.entries.items() if key != "entities"}, line, node.key_lines)),
     )
 
 

@@ -12,7 +12,7 @@ from pz_engine.config import connection_keys as keys
 from pz_engine.config.block_reader import BlockReader
 from pz_engine.config.definitions import Block
 from pz_engine.config.kinds import ContractType, Malformed
-from pz_engine.config.located import Scalar, Table, as_text, kind_of, plain
+from pz_engine.config.located import Scalar, Table, as_text, kind_of, lines_of, plain
 from pz_engine.config.policy_blocks import parse_retry, parse_sync
 from pz_engine.config.reporter import Reporter
 from pz_engine.model.contract_types import CONTRACT_TYPE_NAMES
@@ -57,7 +57,8 @@ def parse_read_side(table: Table, entity: str, report: Reporter) -> ReadSide:
     columns = _parse_columns(reader)
     sync = parse_sync(reader.read(keys.SYNC), report)
     retry = parse_retry(reader.read(keys.RETRY), report)
-    return ReadSide(_options(table, keys.READ_BLOCK), columns, sync, retry, report.file, table.line)
+    options = _options(table, keys.READ_BLOCK)
+    return ReadSide(options, columns, sync, retry, report.file, table.line, lines_of(table))
 
 
 def parse_write_side(table: Table, entity: str, report: Reporter) -> WriteSide:
@@ -82,6 +83,7 @@ def parse_write_side(table: Table, entity: str, report: Reporter) -> WriteSide:
         parse_retry(reader.read(keys.RETRY), report),
         report.file,
         table.line,
+        lines_of(table),
     )
 
 

@@ -126,11 +126,14 @@ class Whole:
 
     def parse(self, node: Located) -> int:
         """Return the number."""
-        if isinstance(node, Scalar) and isinstance(node.value, int) and not isinstance(node.value, bool):
-            if self.low <= node.value <= self.high:
-                return node.value
+        value = node.value if isinstance(node, Scalar) else None
+        if isinstance(value, float):
+            raise Malformed("a number with a point or an exponent")
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise Malformed(kind_of(node))
+        if not self.low <= value <= self.high:
             raise Malformed
-        raise Malformed(kind_of(node))
+        return value
 
 
 @dataclass(frozen=True, slots=True)

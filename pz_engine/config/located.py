@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+_LEVELS_WITH_LINES = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
@@ -83,6 +85,21 @@ def kind_of(node: Located) -> str:
     if isinstance(node.value, bool):
         return "a boolean"
     return "a number" if isinstance(node.value, (int, float)) else "text"
+
+
+def lines_of(table: Table) -> dict[str, int]:
+    """Return the line of each key by its path, some levels deep; keys on the table's own line are left out."""
+    found: dict[str, int] = {}
+    waiting: list[tuple[str, Table, int]] = [("", table, _LEVELS_WITH_LINES)]
+    while waiting:
+        prefix, current, levels = waiting.pop()
+        for key, node in current.entries.items():
+            line = current.line_of(key)
+            if line is not None and line != table.line:
+                found[prefix + key] = line
+            if isinstance(node, Table) and levels > 1:
+                waiting.append((f"{prefix}{key}.", node, levels - 1))
+    return found
 
 
 def scalars(node: Located) -> Iterator[Scalar]:

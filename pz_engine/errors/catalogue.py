@@ -119,7 +119,7 @@ PZ0362 | FileFormatOptionInvalid | error | validate, plan, run | live | An optio
 PZ0363 | SyncStateNativeOnly | error | plan | live | A token-resumed read is asked of a connector that only reads natively. | Use a cursor or a full read.
 PZ0364 | ConnectorConfigWarning | warning | validate | live | A connector has advice about its configuration. | See the message.
 PZ0365 | PathLeavesRoot | error | validate | live | A relative path leaves its root. | Correct the path.
-PZ0401 | SqlDryCompile | error | validate | live | A pipeline's SQL does not bind against empty tables. | Correct the SQL or the contract.
+PZ0401 | SqlDryCompile | error | compile, validate | live | A pipeline's SQL is not one query that binds against empty tables. | Correct the SQL or the contract.
 PZ0500 | UnexpectedEngineFailure | error | any | live | Something happened that pz did not foresee. | Please report it.
 PZ0501 | NodeFailed | error | run | live | A node failed without a more specific code. | Read the message.
 PZ0502 | NoPriorRun | error | retry | live | There is no earlier run to retry. | Run first.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pz_engine.model.entity import Entity
+from pz_engine.model.places import Lines, nearest_line
 from pz_engine.model.policies import RateLimit, RetryDeclaration
 
 
@@ -25,3 +26,8 @@ class Connection:
     retry: RetryDeclaration | None = None
     allow_unsigned_extensions: bool = False
     line: int | None = None
+    lines: Lines = field(default_factory=dict, compare=False, repr=False)
+
+    def line_of(self, path: str) -> int | None:
+        """Return the line of a key, for example `auth.user`."""
+        return nearest_line(self.lines, path, self.line)

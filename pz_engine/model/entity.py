@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pz_engine.base.identifiers import fold
+from pz_engine.model.places import Lines, nearest_line
 from pz_engine.model.policies import OnDelete, RetryDeclaration, SchemaPolicy, Strategy, Sync
 
 
@@ -24,6 +25,11 @@ class ReadSide:
     retry: RetryDeclaration | None = None
     file: str = "connections.yml"
     line: int | None = None
+    lines: Lines = field(default_factory=dict, compare=False, repr=False)
+
+    def line_of(self, path: str) -> int | None:
+        """Return the line of an option, for example `sync.cursor`."""
+        return nearest_line(self.lines, path, self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,11 @@ class WriteSide:
     retry: RetryDeclaration | None = None
     file: str = "connections.yml"
     line: int | None = None
+    lines: Lines = field(default_factory=dict, compare=False, repr=False)
+
+    def line_of(self, path: str) -> int | None:
+        """Return the line of an option, for example `partition_by`."""
+        return nearest_line(self.lines, path, self.line)
 
 
 @dataclass(frozen=True, slots=True)

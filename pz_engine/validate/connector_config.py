@@ -5,6 +5,7 @@ Engine-owned keys are never unknown here, and a finding names keys, never values
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ from pz_engine.model.entity import ReadSide, WriteSide
 from pz_engine.validate.report import ValidationReport
 from pz_engine.validate.schema_check import check_schema
 
+_QUOTED = re.compile(r"'([^']+)'")
 _PASSED_THROUGH = tuple(key for key in READ_KEYS if key not in {"columns", "sync", "retry"})
 
 
@@ -121,16 +123,22 @@ class _ConnectionCheck:
         for finding in check_schema(schema, options):
             if finding.missing is not None:
                 self._missing.add((entity, is_write, finding.missing))
-            self._add("PZ0301", finding.cause, entity, is_write=is_write, hint=finding.hint)
+            self._add("PZ0301", finding.cause, entity, is_write=is_write, hint=finding.hint, option=finding.path)
 
     def _report(self, finding: Finding) -> None:
         for entity, is_write, name in self._missing:
             if (entity, is_write) == (finding.entity, finding.is_write) and f"'{name}'" in finding.message:
                 return  # the schema already said that this option is missing
-        code = "PZ0364" if finding.is_warning else finding.code
         self._add(
-            code, finding.message, finding.entity, is_write=finding.is_write, hint=finding.hint, is_warning=finding.is_warning
+            "PZ0364" if finding.is_warning else finding.code, finding.message, finding.entity, is_write=finding.is_write,
+            hint=finding.hint, option=self._named_option(finding), is_warning=finding.is_warning,
         )  # fmt: skip
+
+    def _named_option(self, finding: Finding) -> str:
+        """Return the option that a connector's own words name in quotes, if it is one that was declared."""
+        side = self._side(finding.entity, is_write=finding.is_write)
+        declared = self._connection.config if side is None else side.options
+        return next((name for name in _QUOTED.findall(finding.message) if name.partition(".")[0] in declared), "")
 
     def _add(
         self,
@@ -140,11 +148,12 @@ class _ConnectionCheck:
         *,
         is_write: bool,
         hint: str | None = None,
+        option: str = "",
         is_warning: bool = False,
     ) -> None:
         side = self._side(entity, is_write=is_write)
         file = side.file if side is not None else CONNECTIONS_FILE
-        line = side.line if side is not None else self._connection.line
+        line = (side or self._connection).line_of(option)
         name = self._connection.name
         where = f"connection '{name}'" if entity is None else f"'{name}.{entity}', {'write' if is_write else 'read'}"
         record = self._problems.warn if is_warning else self._problems.add

@@ -15,6 +15,7 @@ from pz_engine.duck.quoting import quote_identifier, staging_relation
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.model.contract_types import duck_type_of
 from pz_engine.model.policies import Materialization
+from pz_engine.validate.author_lines import author_line
 from pz_engine.validate.report import ValidationReport
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class _DryCompile:
             kinds = self._cursor.statement_kinds(sql)
         except DuckStatementError as error:
             first = sanitize((error.summary.splitlines() or ["DuckDB refused it"])[0])
-            line = _author_line(error, node, leading=0) if isinstance(node, PipelineNode) else node.line
+            line = _line(error, node, leading=0) if isinstance(node, PipelineNode) else node.line
             self._problems.add(
                 "PZ0401", f"{subject} does not parse: {first}", file=file, line=line, hint="correct the SQL"
             )
@@ -110,7 +111,7 @@ class _DryCompile:
         except DuckStatementError as error:
             lines = error.summary.splitlines() or ["DuckDB refused it"]
             candidates = next((line.strip() for line in lines[1:] if line.startswith("Candidate")), None)
-            line = _author_line(error, node) if isinstance(node, PipelineNode) else node.line
+            line = _line(error, node) if isinstance(node, PipelineNode) else node.line
             self._problems.add(
                 "PZ0401", f"{subject} does not compile: {sanitize(lines[0])}", file=node.file, line=line,
                 hint=candidates or "correct the SQL, or the column contract of what it reads",
@@ -125,14 +126,7 @@ class _DryCompile:
         return f"{node.key} has no column contract: {pipelines} not checked against it"
 
 
-def _author_line(error: DuckStatementError, node: PipelineNode, *, leading: int = 1) -> int | None:
-    """Return the line of the author's file that the message points at, when exactly one line reads the same."""
+def _line(error: DuckStatementError, node: PipelineNode, *, leading: int = 1) -> int | None:
+    """Return the author's line that a message points at; `leading` lines of the statement stand before the query."""
     match = _ECHO.search(error.raw)
-    lines = node.sql.split("\n")
-    index = int(match[1]) - 1 - leading if match is not None else -1  # lines that stand before the query
-    if not 0 <= index < len(lines):
-        return None
-    written = [
-        number for number, text in enumerate(node.source_text.split("\n"), 1) if text.strip() == lines[index].strip()
-    ]
-    return written[0] if len(written) == 1 else None
+    return None if match is None else author_line(node.source_text, node.sql, int(match[1]) - 1 - leading)

@@ -7,7 +7,7 @@ library is loaded only for options that the simple rules here cannot wave throug
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pz_engine.base.near_miss import closest, did_you_mean
@@ -40,6 +40,9 @@ class SchemaFinding:
     missing: str | None = None
     """The required property that is absent."""
 
+    path: str = ""
+    """The option, or what holds the one that is absent."""
+
 
 def check_schema(schema: Mapping[str, Any], options: Mapping[str, Any]) -> list[SchemaFinding]:
     """Return everything that does not fit; an empty schema accepts anything."""
@@ -51,7 +54,8 @@ def check_schema(schema: Mapping[str, Any], options: Mapping[str, Any]) -> list[
     for error in Draft202012Validator(dict(schema)).iter_errors(dict(options)):
         path = ".".join(str(part) for part in error.absolute_path)
         for finding in _explain(error, path):
-            found.setdefault((path, finding.cause), finding)
+            placed = finding if finding.path else replace(finding, path=path)
+            found.setdefault((path, finding.cause), placed)
     return list(found.values())
 
 
@@ -102,7 +106,7 @@ def _explain(error: Any, path: str) -> Iterator[SchemaFinding]:
             if name not in accepted:
                 full = f"{path}.{name}" if path else name
                 known = f"accepted: {', '.join(accepted) or 'nothing'}"
-                yield SchemaFinding(f"unknown option '{full}'", did_you_mean(name, accepted) or known)
+                yield SchemaFinding(f"unknown option '{full}'", did_you_mean(name, accepted) or known, path=full)
     elif rule == "required":
         for name in wanted:
             if name not in value:

@@ -12,7 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pz_engine.base.near_miss import did_you_mean
-from pz_engine.compile.template.calls import RecordedCalls, RenderedPipeline
+from pz_engine.compile.template.calls import CTE_MARKER, RecordedCalls, RenderedPipeline
+from pz_engine.duck.quoting import quote_literal
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.model.pipeline import PipelineFile
 
@@ -100,11 +101,26 @@ def _render(pipeline: PipelineFile, scope: RenderScope) -> str | None:
         return None
     before = len(scope.problems.errors)
     try:
-        return "".join(template.root_render_func(template.new_context(template_names(scope))))
+        text = "".join(template.root_render_func(template.new_context(template_names(scope))))
     except Exception as error:
         if len(scope.problems.errors) == before:  # otherwise a follow-up of what was already reported
             _add(scope, _describe(error), _line_of(error, template), _near_miss(error))
         return None
+    if _holds_foreign_marker(text, scope.calls):
+        _add(scope, "what it renders to holds a name that starts with __pz_, which is reserved", 1)
+    return text
+
+
+def _holds_foreign_marker(text: str, calls: RecordedCalls) -> bool:
+    """Tell whether a reserved name is in the text that no call of this pipeline put there."""
+    if _RESERVED.search(text) is None:
+        return False
+    own = [sink.marker for sink in calls.sinks]
+    own += [quote_literal(watermark.sentinel) for watermark in calls.watermarks]
+    own += [f"{CTE_MARKER}{ref.pipeline}" for ref in calls.refs]
+    for marker in dict.fromkeys(own):
+        text = text.replace(marker, "")
+    return _RESERVED.search(text) is not None
 
 
 def _compiled(pipeline: PipelineFile, environment: PzEnvironment, scope: RenderScope) -> Template | None:

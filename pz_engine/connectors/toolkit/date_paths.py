@@ -9,16 +9,11 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from pz_engine.base.date_tokens import DIRECTIVES, finest_level, has_date_tokens, replace_date_tokens
+from pz_engine.base.date_tokens import DIRECTIVES, finest_level, replace_date_tokens
 
 _LAST_YEAR = 9999
 _RUN_OF_STARS = re.compile(r"\*{2,}")
 _CANONICAL = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2}):(\d{2})(?:\.\d{1,6})?)?")
-
-
-def has_tokens(path: str) -> bool:
-    """Tell whether a path contains a date token."""
-    return has_date_tokens(path)
 
 
 def any_date(template: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 READS = {
     "full": "read: {}",
+    "windowed": "read: {columns: {u: date}, sync: {mode: incremental, cursor: u, initial: 2026-01-01, max_window: 1d}}",
     "auto": "read: {sync: {mode: auto}}",
     "incremental": "read: {columns: {u: date}, sync: {mode: incremental, cursor: u}}",
     "cdc": "read: {sync: {mode: cdc}}",
@@ -18,6 +19,39 @@ def build(project, reads, sink):
     sources = ", ".join(f"{{{{ source('c', 'e{n}') }}}} t{n}" for n in range(len(reads)))
     project.sql("stg", f"select 1 as id from {sources}")
     return project.sql("p", f"INSERT INTO {{{{ sink('c', 'out'{sink}) }}}} select * from {{{{ ref('stg') }}}}")
+
+
+SINKS = {
+    "append": "",
+    "append with consent": ", duplicates: 'accept'",
+    "replace": ", strategy: 'replace'",
+    "merge": ", strategy: 'merge', keys: ['id']",
+    "merge with deletes": ", strategy: 'merge', keys: ['id'], on_delete: 'ignore'",
+}
+MATRIX = {
+    "full": [None, None, None, None, "PZ0337"],
+    "auto": [None, None, None, None, "PZ0337"],
+    "incremental": ["PZ0214", None, "PZ0335", None, "PZ0337"],
+    "windowed": ["PZ0214", None, "PZ0335", None, "PZ0337"],
+    "sql": ["PZ0214", None, "PZ0335", None, "PZ0337"],
+    "cdc": ["PZ0335", "PZ0335", "PZ0335", "PZ0336", None],
+}
+
+
+@pytest.mark.parametrize(
+    ("read", "sink", "expected"),
+    [(read, sink, cell) for read, cells in MATRIX.items() for sink, cell in zip(SINKS, cells, strict=True)],
+)
+def test_every_cell_of_the_matrix(project, read, sink, expected):
+    """How an entity is read decides which writes it may reach, through any number of pipelines."""
+    if read == "sql":
+        build(project, ["full"], SINKS[sink])
+        project.sql("stg", "select 1 as id from {{ source('c', 'e0') }} where u > {{ watermark('c', 'e0') }}")
+    else:
+        build(project, [read], SINKS[sink])
+    found = project.found() if expected else [(None, None)]
+    assert found == [(expected, "pipelines/p.sql:1" if expected else None)]
+    assert expected or project.compile().problems == ()
 
 
 @pytest.mark.parametrize(

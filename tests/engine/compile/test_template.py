@@ -206,6 +206,8 @@ def test_no_text_makes_the_renderer_fail(text):
         ("{{ source('c', 'e', path: nope) }}", 1),
         ("select '__pz_sink__0__'", 1),
         ("a\n-- __pz_watermark__c.e", 2),
+        ("{{ var('name') }}{{ '__pz' ~ '_sink__0__' }}", 1),
+        ("{{ watermark('c', 'e') }}{{ '__pz' ~ '_watermark__c.f' }}", 1),
     ],
 )
 def test_template_mistakes_name_the_author_s_line(template, line):

@@ -93,6 +93,11 @@ def test_floors_are_recognised(base, sql, is_inclusive):
         f"pivot (select * from {S} where u > {W}) on k",
         f"select * from {S} wher u > {W}",
         "select * from {{ source('c', 'other') }} where u > {{ watermark('c', 'e') }}",
+        f'select "{W}" from {S}',
+        f"select $${W}$$ from {S}",
+        f'select u as "{W}" from {S} where u > {W}',
+        f"select * from {S} where u > {W} and k < (select max(k) from {S} where u = {W})",
+        f"select * from {S} where u > '{W}'",
     ],
 )
 def test_everything_else_is_refused(base, sql):
@@ -133,6 +138,14 @@ def test_the_guard_passes_every_row_on_a_first_run(base, kind, tail):
         literal = "15" if kind == "bigint" else "TIMESTAMP '2026-01-02'"
         later = substitute_watermarks(node.sql, {SENTINEL: literal})
         assert connection.execute(later).fetchall() == ([(2,), (3,)] if tail else [(2,)])
+
+
+def test_an_entity_may_be_called_like_the_start_of_another(base):
+    """The name of one sentinel may begin like that of another."""
+    longer = "{{ source('c', 'e2') }} b where b.u > {{ watermark('c', 'e2') }}"
+    base.sql("p", f"select a.k from {S} a, {longer} and a.u > {W}")
+    compiled = base.compile()
+    assert {use.entity for use in compiled.graph.by_name["p"].watermarks} == {"e", "e2"}
 
 
 def test_two_entities_in_one_pipeline_have_their_own_floors(base):

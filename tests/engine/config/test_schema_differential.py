@@ -28,6 +28,7 @@ BEYOND_A_SCHEMA = (
     ("delays in the wrong order", "PZ0121.*shorter than", ""),
     ("on_delete without merge", "PZ0334.*needs strategy: merge", ""),
     ("a scale above the precision", "PZ0101.*has no type that a contract accepts.*decimal", "decimal\\(2,5"),
+    ("a whole number with an exponent", "PZ0113.*with a point or an exponent", "1.0e\\+300"),
     ("a duration nobody lives to see", "must be a duration above zero", "[0-9]{10,}(ms|s|m|h|d)"),
     ("a check or a name of a check written twice", "PZ0113.*(is written twice|is used twice)", ""),
     ("a column listed twice", "PZ0113.*listed twice", ""),

@@ -93,12 +93,25 @@ def test_a_good_connection_passes_without_the_schema_library(project, sample):
     ],
 )
 def test_each_misfit_is_one_problem_without_its_value(project, sample, config, message, hint):
-    """The key and the rule are named, the value never is."""
+    """The key and the rule are named at the key's line, the value never is; what is missing has no line of its own."""
     (problem,) = report(project, config).errors
-    assert (problem.code, problem.place) == ("PZ0301", "connections.yml:1")
+    keys = ["c", "connector", *(part.strip().partition(":")[0] for part in config.split(";"))]
+    option = problem.message.partition("option '")[2].partition("'")[0].partition(".")[0]
+    line = 1 if "missing" in message else keys.index(option) + 1
+    assert (problem.code, problem.place) == ("PZ0301", f"connections.yml:{line}")
     assert message in problem.message
     assert hint in problem.hint
     assert "hunter2" not in f"{problem}"
+
+
+def test_nested_options_and_a_connector_s_own_words_are_placed(project, sample):
+    """A key inside a mapping has its own line; a finding is placed at the option that it names in quotes."""
+    sample.findings = [Finding("the 'query' of 'e' is odd", entity="e"), Finding("something is odd", entity="e")]
+    text = "c:\n  connector: sample\n  host: h\n  password: hunter2\n  auth:\n    name: x\n"
+    project.write("connections.yml", text + "  entities:\n    e:\n      read:\n        query: select 1\n")
+    assert [p.place for p in check_connectors(project.compile()).errors] == [
+        "connections.yml:5", "connections.yml:9", "connections.yml:10",
+    ]  # fmt: skip
 
 
 def test_each_missing_option_is_its_own_problem(project, sample):

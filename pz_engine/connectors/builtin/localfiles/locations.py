@@ -9,8 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pz_engine.base.date_tokens import has_date_tokens
 from pz_engine.connectors.api import ReadSpec
-from pz_engine.connectors.toolkit.date_paths import any_date, cover, has_tokens, moment_of
+from pz_engine.connectors.toolkit.date_paths import any_date, cover, moment_of
 from pz_engine.connectors.toolkit.file_options import FileReadOptions, FileWriteOptions
 from pz_engine.connectors.toolkit.file_scans import FileSet
 from pz_engine.connectors.toolkit.paths import (
@@ -50,7 +51,7 @@ class Locations:
         text = options.path or f"{spec.entity}.{options.format}"
         pattern = self._inside(any_date(text))
         described = f"connection '{spec.connection}': path '{text}'"
-        window = _window(spec) if has_tokens(text) else None
+        window = _window(spec) if has_date_tokens(text) else None
         if window is None:
             files = matching_files(pattern)
         else:

@@ -95,7 +95,7 @@ class Generator:
         if window == "qualify":
             key, order = self.draw(visible.references), self.draw(visible.references)
             self.deciding |= united(key, order)
-            tail += f" qualify row_number() over (partition by {key.text} order by {order.text}) < 4"
+            tail += f" qualify rank() over (partition by {key.text} order by {order.text}) < 4"
         head = self.draw(("select", "select", "from"))
         if head == "from":
             return Query(f"from {visible.sql} select {', '.join(items)}{tail}", columns)
