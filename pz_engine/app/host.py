@@ -19,6 +19,9 @@ from pz_engine.events.types import RunEvent
 from pz_engine.model.run import NodeResult, RunStatus
 from pz_engine.state.store import KeyedStore
 
+LATEST = "latest"
+"""In place of a run id: the newest run that left results."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -70,6 +73,10 @@ class RunRequest:
 
     ungated_checks: frozenset[str] = frozenset()
     """Names of checks that never skip anything, whatever `gate_checks` says; for hosts that only warn about them."""
+
+    retry_from: str | None = None
+    """Continue this run, or `LATEST`: what it has proven is taken from it. Without a selection its failed and skipped
+    nodes run again, with one exactly the selected nodes."""
 
     wrap_state_store: Callable[[KeyedStore[Any]], KeyedStore[Any]] | None = None
     """Applied to each scope's store when it is built."""

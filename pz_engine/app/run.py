@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
-from pz_engine.app.hiding import hiding_values
 from pz_engine.app.host import RunOutcome, RunRequest
-from pz_engine.app.open_project import open_project
-from pz_engine.app.plan import resolve, write_plan
-from pz_engine.app.validate import check_compiled
+from pz_engine.app.run_preparation import PreparedRun, prepare_run
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.fault_points import fault_point
 from pz_engine.base.hidden_values import HiddenValues
 from pz_engine.base.stop_signals import stop_signals
 from pz_engine.compile.builder import RunIdentity
-from pz_engine.compile.dag import CheckNode, CompiledProject, SinkWriteNode, SourceLoadNode
+from pz_engine.compile.dag import SinkWriteNode, SourceLoadNode
 from pz_engine.duck.session import DuckSession, DuckSettings
 from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.errors.diagnostics import Diagnostic
@@ -33,15 +30,14 @@ from pz_engine.events.run_journal import RunJournal
 from pz_engine.events.types import NodeReference, RetentionSwept, RunCompleted, RunEvent, RunStarted
 from pz_engine.execute.context import RunContext
 from pz_engine.execute.instances import Instances
+from pz_engine.execute.ledgers.partition_ledger import create_ledgers
 from pz_engine.execute.node_runner import NodeRunner
 from pz_engine.execute.orchestrator import DispatchOutcome, Orchestrator
+from pz_engine.execute.prior_database import PriorDatabase
 from pz_engine.execute.run_dir import RunDirectory
 from pz_engine.execute.setup_ledger import SetupLedger
 from pz_engine.execute.units import build_units
-from pz_engine.model.project import EngineSettings, Project
 from pz_engine.model.run import NodeResult, NodeStatus, ReadShape, RunStatus
-from pz_engine.plan.planner import plan_project
-from pz_engine.plan.strategies import ExecutionPlan
 from pz_engine.state.advancement import advance_state
 from pz_engine.state.factory import open_state_stores
 from pz_engine.state.retention import SweepRule, sweep
@@ -68,18 +64,6 @@ class _Notes:
             self.request.note_sink(text)
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """A run that may start."""
-
-    compiled: CompiledProject
-    project: Project
-    plan: ExecutionPlan
-    effective: frozenset[str]
-    warnings: tuple[Diagnostic, ...]
-    notes: tuple[str, ...]
-
-
 def run_project(request: RunRequest) -> RunOutcome:
     """Run a project to its end and return what happened, after state has advanced.
 
@@ -94,47 +78,22 @@ def run_project(request: RunRequest) -> RunOutcome:
     if request.on_run_id is not None:
         request.on_run_id(run_id)
     with stop_signals(request.cancel, install=request.install_signal_handlers):
-        prepared = _prepare(request, RunIdentity(run_id, started_at))
+        prepared = prepare_run(request, RunIdentity(run_id, started_at))
         if request.warning_sink is not None:
             for warning in prepared.warnings:
                 request.warning_sink(warning)
         notes = _Notes(request, prepared.compiled.hidden)
         if prepared.project.state.origin != "default":
             notes(f"state backend: {prepared.project.state.backend} (from {prepared.project.state.origin})")
+        for text in (*prepared.notes, *(prepared.resume.notes() if prepared.resume is not None else ())):
+            notes(text)
+        if prepared.nothing_to_retry:
+            return RunOutcome(run_id, RunStatus.SUCCESS, 0, (), tuple(notes.texts), prepared.warnings)
         if request.mode == "run" and not prepared.effective:
             notes("the selection is empty, so there is nothing to run")
         if request.mode == "test" and not prepared.effective:
             return RunOutcome(run_id, RunStatus.SUCCESS, 0, (), tuple(notes.texts), prepared.warnings)
         return _Run(request, prepared, run_id, started_at, notes).execute()
-
-
-def _prepare(request: RunRequest, identity: RunIdentity) -> _Prepared:
-    compiled = open_project(
-        request.project_dir, vars=request.vars, env=request.env, identity=identity, state_url=request.state_url
-    )
-    if compiled.project is None:
-        raise PzInternalError("compile returned no project")
-    project = replace(compiled.project, engine=_engine(compiled.project.engine, request))
-    compiled = replace(compiled, project=project)
-    selected = resolve(compiled, request.selection, require_choice=request.mode == "run")
-    if request.mode == "test":
-        selected = frozenset(n for n in selected if isinstance(compiled.graph.by_id[n], CheckNode))
-    effective = selected | compiled.graph.ancestors(selected)
-    warnings, notes = check_compiled(compiled)
-    with hiding_values(compiled):
-        plan = plan_project(compiled, effective)
-    write_plan(compiled, plan)
-    return _Prepared(compiled, project, plan, effective, warnings, notes)
-
-
-def _engine(engine: EngineSettings, request: RunRequest) -> EngineSettings:
-    overrides = request.overrides
-    duckdb = replace(
-        engine.duckdb,
-        memory_limit=overrides.memory_limit or engine.duckdb.memory_limit,
-        threads=overrides.duckdb_threads or engine.duckdb.threads,
-    )
-    return replace(engine, threads=overrides.threads or engine.threads, duckdb=duckdb)
 
 
 @dataclass(frozen=True)
@@ -149,7 +108,7 @@ class _Run:
     """One started run."""
 
     def __init__(
-        self, request: RunRequest, prepared: _Prepared, run_id: str, started_at: datetime, notes: _Notes
+        self, request: RunRequest, prepared: PreparedRun, run_id: str, started_at: datetime, notes: _Notes
     ) -> None:
         self._request = request
         self._prepared = prepared
@@ -207,12 +166,15 @@ class _Run:
             allow_unsigned_extensions=any(project.connections[name].allow_unsigned_extensions for name in used),
         )
         try:
-            return DuckSession.open(self._directory.staging_database, settings)
+            session = DuckSession.open(self._directory.staging_database, settings)
+            with session.cursor() as cursor:
+                create_ledgers(cursor)
         except DuckStatementError as error:
             raise PzInternalError(f"the staging database cannot be opened: {error.summary}") from None
+        return session
 
     def _dispatch(self, session: DuckSession, stores: StateStores, observed: _Observed) -> _Dispatched:
-        request, prepared = self._request, self._prepared
+        request, prepared, resume = self._request, self._prepared, self._prepared.resume
         self._journal_path = self._project_dir / ".pz" / "journal" / f"{self._run_id}.jsonl"
         journal = RunJournal(self._journal_path.parent, self._run_id, on_warning=self._note)
         consumers: list[Callable[[RunEvent], None]] = [journal]
@@ -239,6 +201,8 @@ class _Run:
             full_refresh=request.full_refresh,
             stored_watermarks=observed.watermarks,
             stored_tokens=observed.tokens,
+            resume=resume,
+            prior=PriorDatabase(resume.database, resume.run_id, self._note) if resume is not None else None,
             written_connections=frozenset(
                 node.connection for node_id in prepared.effective if isinstance(node := by_id[node_id], SinkWriteNode)
             ),
@@ -248,7 +212,7 @@ class _Run:
             RunStarted,
             project_name=prepared.project.name,
             node_count=len(prepared.effective),
-            mode=request.mode,
+            mode="retry" if resume is not None else request.mode,
             nodes=tuple(
                 NodeReference(node.id, node.kind, node.name)
                 for node in prepared.compiled.nodes
@@ -256,6 +220,11 @@ class _Run:
             ),
         )
         results_file.write(RunStatus.RUNNING, ())
+
+        def record(results: Sequence[NodeResult]) -> None:
+            results_file.write(RunStatus.RUNNING, results)
+            fault_point("after_node_results")
+
         units = build_units(
             prepared.compiled.graph,
             prepared.plan,
@@ -269,7 +238,8 @@ class _Run:
             units,
             cancel=request.cancel,
             fail_fast=request.fail_fast,
-            on_results=lambda results: results_file.write(RunStatus.RUNNING, results),
+            carried=resume.carried if resume is not None else (),
+            on_results=record,
         ).run()
         if request.cancel.is_set() and all(result.stats.attempts is None for result in outcome.results):
             self._note("the run was cancelled before any node started")

@@ -12,9 +12,17 @@ import time
 NAMES = frozenset(
     {
         "after_staging_opened",
+        "after_batch",
+        "after_checkpoint",
+        "before_partition_commit",
+        "after_partition_commit",
+        "after_load",
         "before_sink_commit",
         "before_rename",
+        "after_write_batch",
+        "before_abort",
         "after_sink_commit",
+        "after_node_results",
         "before_state_write",
         "before_terminal_results",
     }

@@ -24,6 +24,7 @@ VERBS: Final = {
     "compile": "Render the SQL and write the graph.",
     "plan": "Show which data path each node takes.",
     "run": "Run flows end to end.",
+    "retry": "Run again what failed or was skipped in the latest run.",
     "test": "Run checks and what they need; write to no sink.",
     "ls": "List nodes in the order they run.",
     "runs": "List past runs, newest first.",

@@ -39,6 +39,9 @@ state_url_option = click.option(
     metavar="URL",
     help="Keep state behind this endpoint for this call; a token comes from PZ_STATE_TOKEN.",
 )
+full_refresh_option = click.option(
+    "--full-refresh", is_flag=True, help="Read in full: stored watermarks are ignored, then stored anew."
+)
 fail_fast_option = click.option("--fail-fast", is_flag=True, help="Cancel everything else at the first failed node.")
 
 

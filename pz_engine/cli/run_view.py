@@ -36,6 +36,7 @@ class RunOptions:
     fail_fast: bool = False
     check_lock: bool = True
     state_url: str | None = None
+    retry_from: str | None = None
 
 
 def run_and_show(terminal: Terminal, options: RunOptions) -> ExitCode:
@@ -87,6 +88,7 @@ def _run_once(terminal: Terminal, options: RunOptions, cancel: CancelToken) -> t
                     full_refresh=options.full_refresh,
                     check_lock=options.check_lock,
                     state_url=options.state_url,
+                    retry_from=options.retry_from,
                     event_sink=view.show_event,
                     note_sink=view.show_note,
                     warning_sink=view.show_warning,
@@ -105,7 +107,7 @@ class RunView:
         self._terminal = terminal
         self._verbosity = options.verbosity
         self._is_json = options.is_json
-        self._title = f"pz {options.mode}"
+        self._title = "pz retry" if options.retry_from is not None else f"pz {options.mode}"
         self._writer = NdjsonWriter(terminal)
         self._live: LiveDisplay | None = None
         self.has_begun = False
@@ -170,6 +172,8 @@ def _close(
     if is_cancelled and not view.has_begun:
         terminal.err("cancelled: the run was stopped before any node started")
         return ExitCode(outcome.exit_code)
+    if not outcome.results and options.retry_from is not None and outcome.results_path is None:
+        return ExitCode(outcome.exit_code)  # a note has said why there is nothing to do
     if not outcome.results and options.mode == "test":
         write("no checks to run")
         return ExitCode(outcome.exit_code)

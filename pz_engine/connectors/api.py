@@ -286,3 +286,32 @@ class SyncStatePartition(Protocol):
 
     def sync_state_candidate(self) -> str | None:
         """Return an opaque token for the next run; asked once, after reading ended cleanly."""
+
+
+@runtime_checkable
+class IdentifiedPartition(Protocol):
+    """A partition with an identity that is the same whenever the same spec is planned."""
+
+    partition_id: str
+
+
+@runtime_checkable
+class CheckpointingPartition(Protocol):
+    """A partition that can be continued in the middle."""
+
+    def try_resume_from(self, token: str) -> bool:
+        """Go on after the rows a token covers; False when the token cannot be used, never an exception."""
+
+    def checkpoint(self) -> str | None:
+        """Return a token that covers exactly the rows yielded so far, or None; never the same one twice."""
+
+
+@runtime_checkable
+class CheckpointingSession(Protocol):
+    """A write session whose destination confirms rows before the commit."""
+
+    def try_resume_from(self, rows: int) -> bool:
+        """Go on after that many confirmed rows; False when the destination cannot."""
+
+    def acknowledged_rows(self) -> int:
+        """Return how many rows the destination has confirmed, those resumed past included."""

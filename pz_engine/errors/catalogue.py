@@ -123,8 +123,8 @@ PZ0401 | SqlDryCompile | error | compile, validate | live | A pipeline's SQL is 
 PZ0500 | UnexpectedEngineFailure | error | any | live | Something happened that pz did not foresee. | Please report it.
 PZ0501 | NodeFailed | error | run | live | A node failed without a more specific code. | Read the message.
 PZ0502 | NoPriorRun | error | retry | live | There is no earlier run to retry. | Run first.
-PZ0503 | PriorRunIncomplete | error | retry | reserved | The earlier run never finished. | Run again.
-PZ0504 | PriorRunFatal | error | retry | reserved | The earlier run ended fatally. | Run again.
+PZ0503 | PriorRunIncomplete | error | retry | live | The earlier run never finished. | Run again.
+PZ0504 | PriorRunFatal | error | retry | live | The earlier run ended fatally. | Run again.
 PZ0505 | UnsupportedCursorType | error | run | live | A cursor's landed or stored type is unusable or differs. | Align the types, or use `--full-refresh`.
 PZ0506 | BreakerOpen | error | run | live | A connection's circuit breaker is open. | Try again later.
 PZ0507 | CdcTargetInvalid | error | cdc drop | reserved | Not exactly one target was given. | Pass one.

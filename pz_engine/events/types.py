@@ -359,6 +359,14 @@ class NodeCompleted(RunEvent):
                 "retried": result.ops.retried,
                 "throttleWaitMs": result.ops.throttle_wait_ms,
             }
+        if result.partitions is not None:
+            counts = result.partitions
+            fields["partitions"] = {
+                "total": counts.total,
+                "completed": counts.completed,
+                "reused": counts.reused,
+                "resumed": counts.resumed,
+            }
         if result.delivery is not None:
             fields["delivery"] = {
                 "abortSemantics": result.delivery.abort_semantics,

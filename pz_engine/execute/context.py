@@ -16,6 +16,8 @@ from pz_engine.duck.session import DuckCursor, DuckSession
 from pz_engine.events.publisher import Publisher
 from pz_engine.execute.instances import Instances
 from pz_engine.execute.outcome import WarningSlot
+from pz_engine.execute.prior_database import PriorDatabase
+from pz_engine.execute.resume_plan import ResumePlan
 from pz_engine.execute.setup_ledger import SetupLedger
 from pz_engine.model.project import EngineSettings
 from pz_engine.plan.strategies import ExecutionPlan
@@ -52,6 +54,12 @@ class RunContext:
 
     stored_tokens: Mapping[str, SyncTokenEntry] = field(default_factory=dict)
     """Tokens observed before dispatch, full refresh included."""
+
+    resume: ResumePlan | None = None
+    """What may be taken from the run that is continued."""
+
+    prior: PriorDatabase | None = None
+    """That run's staging database."""
 
     notices_seen: set[tuple[str, str]] = field(default_factory=set)
     notices_guard: threading.Lock = field(default_factory=threading.Lock)

@@ -56,6 +56,7 @@ class Orchestrator:
         *,
         cancel: CancelToken,
         fail_fast: bool,
+        carried: Sequence[NodeResult] = (),
         on_results: Callable[[Sequence[NodeResult]], None],
     ) -> None:
         self._context = context
@@ -65,6 +66,7 @@ class Orchestrator:
         self._stop = CancelToken(cancel)
         self._fail_fast = fail_fast
         self._on_results = on_results
+        self._carried = carried
         self._results: list[NodeResult] = []
         self._finished: queue.Queue[tuple[int, UnitOutcome]] = queue.Queue()
         self._board = _Board({index: set(unit.waits_for) for index, unit in enumerate(units)})
@@ -75,8 +77,18 @@ class Orchestrator:
         }
 
     def run(self) -> DispatchOutcome:
-        """Dispatch until nothing is outstanding; the status follows from results and cancellation."""
+        """Record what is carried forward, then dispatch until nothing is outstanding.
+
+        The status follows from results and cancellation.
+
+        Raises:
+            ValueError: a node is both carried forward and about to run; nothing was published.
+        """
+        about_to_run = {member.id for unit in self._units for member in unit.members}
+        if any(result.id in about_to_run for result in self._carried):
+            raise ValueError("a node that runs cannot be carried forward")
         try:
+            self._record(self._carried)
             self._schedule()
         except Exception as error:
             self._context.note(f"PZ0500: the scheduler failed: {sanitize(f'{type(error).__name__}: {error}')}")

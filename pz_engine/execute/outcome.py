@@ -22,6 +22,7 @@ from pz_engine.model.run import (
     DeliveryReport,
     ObservedSchema,
     OperationCounts,
+    PartitionCounts,
     WatermarkCandidate,
 )
 
@@ -62,6 +63,8 @@ class Execution:
     delivery: DeliveryReport | None = None
     observed_schema: ObservedSchema | None = None
     sync_token: str | None = field(default=None, repr=False)
+    partitions: PartitionCounts | None = None
+    provenance: str | None = None
     location: str | None = None
     bytes: int | None = None
 

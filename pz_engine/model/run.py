@@ -100,6 +100,21 @@ class OperationCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionCounts:
+    """Partitions of a load that lands them one by one."""
+
+    total: int
+    completed: int
+    """Landed before or in this attempt."""
+
+    reused: int
+    """Copied from an earlier run."""
+
+    resumed: int
+    """Continued from a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedSchema:
     """Columns of a landed table, in table order, and a hash of what the read asked for."""
 
@@ -161,6 +176,7 @@ class NodeResult:
     provenance: str | None = None
     timings: ChannelTimings | None = None
     ops: OperationCounts | None = None
+    partitions: PartitionCounts | None = None
     delivery: DeliveryReport | None = None
     observed_schema: ObservedSchema | None = None
     watermark: WatermarkCandidate | None = None

@@ -26,12 +26,14 @@ from pz_engine.model.run import (
     NodeStatus,
     ObservedSchema,
     OperationCounts,
+    PartitionCounts,
     RunStatus,
     WatermarkCandidate,
 )
 
 VERSION: Final = 1
 FILE_NAME: Final = "run_results.json"
+_PARTITION_COUNTS: Final = ("total", "completed", "reused", "resumed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,9 @@ def _encode(result: NodeResult) -> dict[str, Any]:
     if result.ops is not None:
         ops = result.ops
         node["ops"] = {"executed": ops.executed, "retried": ops.retried, "throttle_wait_ms": ops.throttle_wait_ms}
+    if result.partitions is not None:
+        counts = result.partitions
+        node["partitions"] = {key: getattr(counts, key) for key in _PARTITION_COUNTS}
     if result.delivery is not None:
         delivery = result.delivery
         node["delivery"] = {
@@ -180,7 +185,7 @@ def _encode(result: NodeResult) -> dict[str, Any]:
 
 def _decode(node: Mapping[str, Any]) -> NodeResult:
     error, timings, delivery, watermark = (node.get(key) for key in ("error", "timings", "delivery", "watermark"))
-    ops, schema = node.get("ops"), node.get("observed_schema")
+    ops, schema, partitions = node.get("ops"), node.get("observed_schema"), node.get("partitions")
     return NodeResult(
         id=_required_text(node, "id"),
         kind=NodeKind(node["kind"]),
@@ -196,6 +201,7 @@ def _decode(node: Mapping[str, Any]) -> NodeResult:
         ops=OperationCounts(*(_count(ops[key]) for key in ("executed", "retried", "throttle_wait_ms")))
         if ops
         else None,
+        partitions=PartitionCounts(*(_count(partitions[key]) for key in _PARTITION_COUNTS)) if partitions else None,
         delivery=DeliveryReport(
             _required_text(delivery, "abort_semantics"),
             _count(delivery["rows_visible"]),

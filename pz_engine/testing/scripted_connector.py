@@ -46,7 +46,9 @@ class ReadCall:
     ordinal: int
     """Counts this entity's reads from 1, over all runs."""
 
-    partition: int
+    partition: str
+    """The partition's identity."""
+
     gate: OperationGate | None
     cancel: CancelToken
 
@@ -76,7 +78,9 @@ class ScriptedConnector:
     on_write: Callable[[WriteCall], None] = lambda call: None
     token: Callable[[ReadSpec], str | None] = lambda spec: None
     shape: str = "full"
-    partitions: int = 1
+    partitions: tuple[str, ...] = ("0",)
+    """Identities, in plan order; they count when the connector declares `STABLE_PARTITION_IDS`."""
+
     schema: pa.Schema = SCHEMA
     abort_semantics: str = "discards_all"
     reads: list[ReadSpec] = field(default_factory=list)
@@ -145,7 +149,8 @@ class _Source(_Gated):
     def plan_read(self, spec: ReadSpec, hints: ReadHints, cancel: CancelToken) -> Sequence[_Partition]:
         self._owner.reads.append(spec)
         ordinal = sum(read.entity == spec.entity for read in self._owner.reads)
-        return [_Partition(self._owner, spec, ordinal, index, self.gate) for index in range(self._owner.partitions)]
+        kind = _CheckpointingPartition if Capability.CHECKPOINTABLE_READS in self._owner.capabilities else _Partition
+        return [kind(self._owner, spec, ordinal, identity, self.gate) for identity in self._owner.partitions]
 
 
 @dataclass
@@ -153,14 +158,41 @@ class _Partition:
     owner: ScriptedConnector
     spec: ReadSpec
     ordinal: int
-    index: int
+    partition_id: str
     gate: OperationGate | None
 
     def read(self, options: BatchOptions, cancel: CancelToken) -> Iterator[pa.RecordBatch]:
-        yield from self.owner.on_read(ReadCall(self.spec, self.ordinal, self.index, self.gate, cancel))
+        yield from self.owner.on_read(ReadCall(self.spec, self.ordinal, self.partition_id, self.gate, cancel))
 
     def sync_state_candidate(self) -> str | None:
         return self.owner.token(self.spec)
+
+
+@dataclass
+class _CheckpointingPartition(_Partition):
+    """Offers a token after every batch: the number of batches yielded; goes on after them."""
+
+    yielded: int = 0
+    offered: int = 0
+
+    def read(self, options: BatchOptions, cancel: CancelToken) -> Iterator[pa.RecordBatch]:
+        skipped = self.yielded
+        for number, batch in enumerate(super().read(options, cancel)):
+            if number >= skipped:
+                self.yielded += 1
+                yield batch
+
+    def try_resume_from(self, token: str) -> bool:
+        if not token.startswith("batches:"):
+            return False
+        self.yielded = self.offered = int(token.removeprefix("batches:"))
+        return True
+
+    def checkpoint(self) -> str | None:
+        if self.yielded == self.offered:
+            return None
+        self.offered = self.yielded
+        return f"batches:{self.yielded}"
 
 
 class _Sink(_Gated):
@@ -172,7 +204,8 @@ class _Sink(_Gated):
         return None
 
     def begin_write(self, spec: WriteSpec, schema: pa.Schema, cancel: CancelToken) -> _Session:
-        return _Session(self._owner, spec, self.gate)
+        is_checkpointing = Capability.CHECKPOINTABLE_WRITES in self._owner.capabilities
+        return (_ConfirmingSession if is_checkpointing else _Session)(self._owner, spec, self.gate)
 
 
 class _Session:
@@ -199,3 +232,29 @@ class _Session:
 
     def close(self) -> None:
         pass
+
+
+class _ConfirmingSession(_Session):
+    """Each batch is visible as soon as it is taken, and confirmed; nothing is ever undone."""
+
+    def __init__(self, owner: ScriptedConnector, spec: WriteSpec, gate: OperationGate | None) -> None:
+        super().__init__(owner, spec, gate)
+        self._confirmed = 0
+        self._taken = 0
+
+    def try_resume_from(self, rows: int) -> bool:
+        self._confirmed = rows
+        return True
+
+    def acknowledged_rows(self) -> int:
+        return self._confirmed
+
+    def write_batch(self, batch: pa.RecordBatch, cancel: CancelToken) -> None:
+        self._owner.on_write(WriteCall(self._spec, "batch", self._taken, self._gate, cancel))
+        self._taken += 1
+        self._owner.written.setdefault(self._spec.entity, []).extend(batch.to_pylist())
+        self._confirmed += batch.num_rows
+
+    def commit(self, cancel: CancelToken) -> CommitResult:
+        self._owner.on_write(WriteCall(self._spec, "commit", self._taken, self._gate, cancel))
+        return CommitResult(self._confirmed, self._taken)

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from pz_engine import RunOutcome
+from pz_engine import RunOutcome, Selection
 from pz_engine.events.types import BreakerStateChanged, NodeCompleted, NodeProgress, RunEvent
 from pz_engine.testing.http_api import Answer, HttpApi, Request
 from pz_engine.testing.project_factory import ProjectFactory
@@ -140,6 +140,23 @@ def test_flaky_service_costs_requests_and_not_the_run(factory: ProjectFactory, a
     completed = next(e for e in events if isinstance(e, NodeCompleted) and e.result.name == "src_api__issues")
     assert completed.payload()["ops"]["retried"] == 2
     assert not [event for event in events if isinstance(event, NodeProgress)]
+
+
+def test_retry_asks_for_the_pages_that_are_missing(factory: ProjectFactory, api: HttpApi) -> None:
+    """A crawl that broke on its second page goes on there, in another run; the first page is not asked for again."""
+    project = build(factory, api)
+    real = api.handler
+    api.handler = lambda request: Answer(status=404) if request.query.get("page_token") == "2" else real(request)
+    assert project.run().exit_code == 1
+    api.handler = real
+    api.requests.clear()
+    outcome = project.run(retry_from="latest", selection=Selection())
+    assert outcome.exit_code == 0
+    assert [request.query.get("page_token") for request in api.requests] == ["2", "4"]
+    load = next(result for result in outcome.results if result.name == "src_api__issues")
+    assert load.partitions is not None
+    assert load.partitions.resumed == 1
+    assert landed(project) == [1, 2, 3, 4, 5]
 
 
 def test_rate_limit_is_shared_by_the_nodes_of_a_connection(factory: ProjectFactory, api: HttpApi) -> None:

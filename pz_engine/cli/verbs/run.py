@@ -18,7 +18,7 @@ _DEFAULT_PASSES = 100
 @options.vars_option
 @options.select_option
 @options.all_option
-@click.option("--full-refresh", is_flag=True, help="Read in full: stored watermarks are ignored, then stored anew.")
+@options.full_refresh_option
 @options.fail_fast_option
 @click.option("--until-caught-up", is_flag=True, help="Run again until every windowed source has reached its stop.")
 @click.option(

@@ -15,6 +15,7 @@ from pz_engine.duck.egress import stream_batches, write_schema
 from pz_engine.duck.quoting import staging_relation
 from pz_engine.events.types import NodeProgress
 from pz_engine.execute.context import Attempt
+from pz_engine.execute.delivery import ResumableDelivery, resumable
 from pz_engine.execute.gates.merge_keys import guard_merge_keys
 from pz_engine.execute.native_write import committed_files, prepare_copy, run_copy
 from pz_engine.execute.opened import open_sink
@@ -80,32 +81,44 @@ def _stream(attempt: Attempt, node: SinkWriteNode) -> Execution:
     schema = write_schema(cursor, relation)
     counters = _Stream()
     with open_sink(context, node) as opened:
-        spec = write_spec(node, WriteAttempt(node.id, context.run_id, attempt.ordinal))
         sink = opened.sink
+        spec = write_spec(node, WriteAttempt(node.id, context.run_id, attempt.ordinal))
         session = sink.begin_write(spec, schema, attempt.cancel)
+        resumed: ResumableDelivery | None = None
         try:
-            _drain(attempt, node, session, schema, counters, expected)
+            resumed = resumable(attempt, node, relation, session)
+            _drain(attempt, node, session, schema, counters, expected, resumed)
             attempt.cancel.raise_if_set()
         except BaseException as error:
+            fault_point("before_abort")
             _abort(session)
+            if resumed is not None:
+                resumed.keep()
             if isinstance(error, Cancelled) or not isinstance(error, Exception):
                 raise
-            raise WriteFailure(error, _delivery(sink.abort_semantics, counters), counters.timings) from None
+            raise WriteFailure(error, _delivery(sink.abort_semantics, counters, resumed), counters.timings) from None
         try:
             fault_point("before_sink_commit")
             committed = session.commit(attempt.cancel)
             fault_point("after_sink_commit")
         except Exception as error:
-            raise WriteFailure(error, _delivery(sink.abort_semantics, counters), counters.timings) from None
+            if resumed is not None:
+                resumed.keep()
+            raise WriteFailure(error, _delivery(sink.abort_semantics, counters, resumed), counters.timings) from None
         finally:
             session.close()
         ops = opened.ops
+    skipped = 0
+    if resumed is not None:
+        resumed.forget()
+        skipped = resumed.resumed_rows
     return Execution(
         rows=committed.rows,
         columns=columns,
         row_count=committed.rows if node.strategy is Strategy.REPLACE else None,
         timings=counters.timings,
         ops=ops,
+        delivery=DeliveryReport(sink.abort_semantics, committed.rows, skipped) if skipped else None,
         location=context.shown_location(session.location),
         bytes=counters.bytes,
     )
@@ -120,17 +133,26 @@ def _abort(session: WriteSession) -> None:
 
 
 def _drain(
-    attempt: Attempt, node: SinkWriteNode, session: WriteSession, schema: Any, counters: _Stream, expected: int
+    attempt: Attempt,
+    node: SinkWriteNode,
+    session: WriteSession,
+    schema: Any,
+    counters: _Stream,
+    expected: int,
+    resumed: ResumableDelivery | None,
 ) -> None:
     """Hand every staged row to the session; a stream that ends early is a failure, not a short delivery."""
     context = attempt.context
+    skipped = resumed.resumed_rows if resumed is not None else 0
     batches = iter(
         stream_batches(
             attempt.cursor,
             staging_relation(node.pipeline),
             schema,
             batch_bytes=context.engine.batch_bytes,
-            expected_rows=expected,
+            is_ordered=resumed is not None,
+            skip_rows=skipped,
+            expected_rows=expected - skipped,
         )
     )
     while True:
@@ -147,6 +169,9 @@ def _drain(
         counters.rows, counters.in_flight = counters.rows + batch.num_rows, 0
         counters.bytes += batch.nbytes
         counters.batches += 1
+        if resumed is not None:
+            resumed.look()
+        fault_point("after_write_batch")
         if counters.batches % _PROGRESS_EVERY == 0:
             context.publisher.emit(
                 NodeProgress,
@@ -158,8 +183,10 @@ def _drain(
             )
 
 
-def _delivery(semantics: str, counters: _Stream) -> DeliveryReport | None:
-    """Say what may be visible: an upper bound that includes the batch in flight."""
+def _delivery(semantics: str, counters: _Stream, resumed: ResumableDelivery | None) -> DeliveryReport | None:
+    """Say what may be visible: exact where the destination confirms rows, else a bound that includes the batch in flight."""
     if semantics == _DISCARDS_ALL:
         return None
+    if resumed is not None:
+        return DeliveryReport(semantics, resumed.acknowledged_rows, resumed.resumed_rows)
     return DeliveryReport(semantics, counters.rows + counters.in_flight, 0)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+from pz_engine.base.fault_points import fault_point
 from pz_engine.compile.dag import SourceLoadNode
-from pz_engine.connectors.api import BatchOptions, Partition, SyncStatePartition
+from pz_engine.connectors.api import BatchOptions, Connector, Partition, SyncStatePartition
+from pz_engine.connectors.capabilities import Capability
 from pz_engine.duck.ingest import create_landing_table, insert_batch
 from pz_engine.duck.quoting import quote_identifier, staging_relation
 from pz_engine.duck.rejects import forget_rejects, land_rejects
@@ -20,6 +23,8 @@ from pz_engine.execute.gates.inference import lint_inferred_columns
 from pz_engine.execute.native_read import prepare_scan, run_with_recovery
 from pz_engine.execute.opened import open_source
 from pz_engine.execute.outcome import Execution, NodeFailure
+from pz_engine.execute.partitions import land_partitions
+from pz_engine.execute.reuse import try_reuse
 from pz_engine.model.run import ExecutionStrategy, ReadShape
 from pz_engine.plan.specs import read_hints
 
@@ -35,6 +40,9 @@ def load_source(attempt: Attempt, node: SourceLoadNode) -> Execution:
         DuckStatementError: a statement failed.
         Cancelled: the node was cancelled; nothing is left in staging.
     """
+    reused = try_reuse(attempt, node)
+    if reused is not None:
+        return reused
     context, cursor = attempt.context, attempt.cursor
     relation = staging_relation(node.name)
     bounds = plan_bounds(context, cursor, node)
@@ -48,6 +56,7 @@ def load_source(attempt: Attempt, node: SourceLoadNode) -> Execution:
     note_null_cursors(cursor, node, relation, context.note)
     if bounds.is_caught_up:
         context.note(f"{node.key} is caught up: the watermark {bounds.lower} has reached until")
+    fault_point("after_load")
     execution = replace(execution, columns=columns, row_count=execution.rows)
     return replace(
         execution,
@@ -79,33 +88,52 @@ def _land_natively(attempt: Attempt, node: SourceLoadNode, relation: str, bounds
 
 def _land_batches(attempt: Attempt, node: SourceLoadNode, relation: str, bounds: Bounds) -> Execution:
     context, cursor = attempt.context, attempt.cursor
+    with open_source(context, node) as opened:
+        source, spec = opened.source, opened.spec_of(context, node, bounds)
+        schema = source.get_schema(spec, attempt.cancel)
+        partitions = source.plan_read(spec, read_hints(node, opened.connector.capabilities), attempt.cancel)
+        _refuse_split_feed(context, node, partitions)
+        if _lands_partitions(context, node, opened.connector):
+            window = (bounds.lower, bounds.upper) if bounds.lower is not None and bounds.upper is not None else None
+            is_feed = context.plan.by_id[node.id].read_shape is ReadShape.FEED
+            landed = land_partitions(attempt, node, partitions, schema, window=window, is_feed=is_feed)
+            execution = Execution(rows=None, partitions=landed.counts, bytes=landed.bytes)
+        else:
+            execution = _pump(attempt, node, relation, partitions, schema)
+        execution = replace(execution, ops=opened.ops, sync_token=_token(partitions))
+    _trim(attempt, node, relation, bounds)
+    return replace(execution, rows=cursor.count(relation))
+
+
+def _lands_partitions(context: RunContext, node: SourceLoadNode, connector: Connector) -> bool:
+    is_captured = context.plan.by_id[node.id].read_shape is ReadShape.CDC
+    return Capability.STABLE_PARTITION_IDS in connector.capabilities and not is_captured
+
+
+def _pump(
+    attempt: Attempt, node: SourceLoadNode, relation: str, partitions: Sequence[Partition], schema: Any
+) -> Execution:
+    """Read every partition at once into the landing table, all or nothing."""
+    context, cursor = attempt.context, attempt.cursor
     totals = {"rows": 0, "bytes": 0, "batches": 0}
+
+    def consume(batch: object) -> None:
+        totals["rows"] += insert_batch(cursor, relation, batch, schema)
+        totals["bytes"] += int(getattr(batch, "nbytes", 0))
+        totals["batches"] += 1
+        fault_point("after_batch")
+        if totals["batches"] % _PROGRESS_EVERY == 0:
+            context.publisher.emit(NodeProgress, node_id=node.id, node_name=node.name, **totals)
+
     try:
-        with open_source(context, node) as opened:
-            source, spec = opened.source, opened.spec_of(context, node, bounds)
-            schema = source.get_schema(spec, attempt.cancel)
-            cursor.execute(f"drop table if exists {relation}")
-            create_landing_table(cursor, relation, schema, node.columns)
-            partitions = source.plan_read(spec, read_hints(node, opened.connector.capabilities), attempt.cancel)
-            _refuse_split_feed(context, node, partitions)
-            channel = Channel(partitions, BatchOptions(target_bytes=context.engine.batch_bytes), attempt.cancel)
-
-            def consume(batch: object) -> None:
-                totals["rows"] += insert_batch(cursor, relation, batch, schema)
-                totals["bytes"] += int(getattr(batch, "nbytes", 0))
-                totals["batches"] += 1
-                if totals["batches"] % _PROGRESS_EVERY == 0:
-                    context.publisher.emit(NodeProgress, node_id=node.id, node_name=node.name, **totals)
-
-            channel.drain(consume)
-            token, ops = _token(partitions), opened.ops
-        _trim(attempt, node, relation, bounds)
+        cursor.execute(f"drop table if exists {relation}")
+        create_landing_table(cursor, relation, schema, node.columns)
+        channel = Channel(partitions, BatchOptions(target_bytes=context.engine.batch_bytes), attempt.cancel)
+        channel.drain(consume)
     except BaseException:
         _drop(attempt, relation)
         raise
-    return Execution(
-        rows=cursor.count(relation), timings=channel.timings, ops=ops, sync_token=token, bytes=totals["bytes"]
-    )
+    return Execution(rows=None, timings=channel.timings, bytes=totals["bytes"])
 
 
 def _refuse_split_feed(context: RunContext, node: SourceLoadNode, partitions: Sequence[Partition]) -> None:

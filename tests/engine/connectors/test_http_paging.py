@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from http_reading import CONTRACT, items, paged, read, refusal
 
-from pz_engine.connectors.api import ReadSpec
+from pz_engine.base.cancellation import CancelToken
+from pz_engine.connectors.api import BatchOptions, ReadHints, ReadSpec
 from pz_engine.connectors.builtin.http.connector import HttpConnector
 from pz_engine.testing.http_api import Answer, HttpApi, Request
 
@@ -68,6 +69,29 @@ def test_crawl_that_goes_in_circles_ends(pagination: dict[str, str]) -> None:
         error = refusal(api, {"path": "/x", "items": "/data", "pagination": pagination, "columns": CONTRACT})
         assert len(api.requests) <= 2
     assert not error.is_transient
+
+
+def test_crawl_goes_on_from_a_checkpoint() -> None:
+    """A token is offered once, after the last row before it; a crawl that resumes asks for the rest and nothing else."""
+    options = {"path": "/page", "pagination": {"type": "page"}, "columns": CONTRACT}
+    with HttpApi(paged) as api:
+        source = HttpConnector().open_source({"base_url": api.url})
+        (partition,) = source.plan_read(ReadSpec("api", "things", options), ReadHints(), CancelToken())
+        batches = partition.read(BatchOptions(max_rows=2), CancelToken())
+        offered = []
+        for _ in range(4):
+            next(batches)
+            offered.append(partition.checkpoint())
+        assert [token is not None for token in offered] == [False, True, False, True]
+        assert partition.checkpoint() is None
+        api.requests.clear()
+        (again,) = source.plan_read(ReadSpec("api", "things", options), ReadHints(), CancelToken())
+        assert not again.try_resume_from("http://a\nb")
+        assert again.try_resume_from(offered[1])
+        rows = [row["id"] for batch in again.read(BatchOptions(), CancelToken()) for row in batch.to_pylist()]
+        assert rows == [4, 5, 6, 7]
+        assert [request.query["page"] for request in api.requests] == ["2", "3", "4"]
+        source.close()
 
 
 def test_page_cap_is_safe_only_in_cursor_order() -> None:

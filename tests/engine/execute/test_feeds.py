@@ -156,7 +156,7 @@ def test_feed_on_a_partitioning_or_native_only_connector_is_refused(
 
 def test_feed_that_returns_several_partitions_fails(project: ProjectFactory, feed: ScriptedConnector) -> None:
     """One token cannot speak for several partitions."""
-    feed.partitions = 2
+    feed.partitions = ("a", "b")
     outcome = project.run()
     failed = next(result for result in outcome.results if result.status is NodeStatus.FAILED)
     assert failed.error is not None

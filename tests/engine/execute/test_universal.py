@@ -77,7 +77,9 @@ def test_a_value_that_does_not_fit_fails_and_leaves_nothing(project: ProjectFact
     assert "1.255" not in load.error.message
     staging = project.directory / ".pz" / "runs" / outcome.run_id / "staging.duckdb"
     with duckdb.connect(str(staging), read_only=True) as connection:
-        assert connection.execute("select count(*) from information_schema.tables").fetchone() == (0,)
+        assert connection.execute(
+            "select count(*) from information_schema.tables where table_schema = 'staging'"
+        ).fetchone() == (0,)
     assert not (project.directory / "out").exists()
 
 

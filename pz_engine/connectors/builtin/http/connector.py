@@ -31,6 +31,7 @@ class HttpConnector:
         | Capability.SYNC_STATE
         | Capability.GATED_OPERATIONS
         | Capability.STABLE_PARTITION_IDS
+        | Capability.CHECKPOINTABLE_READS
     )
     connection_schema = CONNECTION_SCHEMA
     read_schema = READ_SCHEMA

@@ -79,6 +79,8 @@ class HttpPartition:
     transport: Transport
     gate: OperationGate | None
     _token: str | None = field(default=None, repr=False)
+    _resumed_at: httpx.URL | None = field(default=None, repr=False)
+    _boundary: str | None = field(default=None, repr=False)
     _is_truncated: bool = False
 
     @property
@@ -111,18 +113,34 @@ class HttpPartition:
             rows = [landing.row(record, number, fetched_at) for record in records]
             watch.see(rows)
             self._remember_token(document)
-            yield from batches(rows, schema, options.max_rows)
             number += 1
             is_last = pagination.ends_when_empty and not records
             page = Page(url, response.url, response.headers, document, len(records))
-            url = None if is_last else pagination.next(page)
-            url = self._bounded(url, number, watch)
+            url = self._bounded(None if is_last else pagination.next(page), number, watch)
+            for last, batch in _with_last(batches(rows, schema, options.max_rows)):
+                self._boundary = str(url) if last and url is not None else None
+                yield batch
+
+    def try_resume_from(self, token: str) -> bool:
+        """Go on with the page whose address a token holds."""
+        try:
+            self._resumed_at = _url(token)
+        except PzConnectorError:
+            return False
+        return True
+
+    def checkpoint(self) -> str | None:
+        """Return the address of the next page, once and only when every row before it was yielded."""
+        token, self._boundary = self._boundary, None
+        return token
 
     def sync_state_candidate(self) -> str | None:
         """Return the link of the next run; none after a crawl that stopped before its end."""
         return None if self._is_truncated else self._token
 
     def _first(self, pagination: Pagination) -> httpx.URL:
+        if self._resumed_at is not None:
+            return self._resumed_at
         if self.spec.prior_token is not None:
             return _url(self.spec.prior_token)
         parameters = bind(self.spec.options.get("query") or {}, self.spec.watermark, self.spec.upper_bound)
@@ -136,7 +154,7 @@ class HttpPartition:
         try:
             return get() if self.gate is None else self.gate.execute("http.get_page", True, get, cancel)
         except GoneError:
-            if is_first and self.spec.prior_token is not None:
+            if is_first and self.spec.prior_token is not None and self._resumed_at is None:
                 raise PzConnectorError(
                     f"entity '{self.spec.entity}': the stored position of the feed has expired",
                     is_transient=False,
@@ -162,7 +180,7 @@ class HttpPartition:
             return url
         if number < most:
             return url
-        if self.spec.cursor is not None and not watch.allows_stop:
+        if self.spec.cursor is not None and (self._resumed_at is not None or not watch.allows_stop):
             raise PzConnectorError(
                 f"entity '{self.spec.entity}': max_pages ended the crawl, and the pages are not in the order of cursor "
                 f"'{self.spec.cursor}', so the rest would never be read",
@@ -204,6 +222,15 @@ class _CursorWatch:
     def allows_stop(self) -> bool:
         """Tell whether what was not read comes after everything that was."""
         return self._has_risen and not self._has_fallen
+
+
+def _with_last(found: Iterator[pa.RecordBatch]) -> Iterator[tuple[bool, pa.RecordBatch]]:
+    """Yield each batch, and whether it is the last one."""
+    waiting = next(found, None)
+    while waiting is not None:
+        following = next(found, None)
+        yield following is None, waiting
+        waiting = following
 
 
 def _landing(spec: ReadSpec) -> Landing:

@@ -1,0 +1,93 @@
+"""Resumes a write whose destination confirms rows before the commit.
+
+Only what the destination confirmed is ever remembered, and only for exactly these rows: any change of the relation makes
+the delivery start from its beginning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from pz_engine.compile.dag import SinkWriteNode
+from pz_engine.connectors.api import CheckpointingSession, WriteSession
+from pz_engine.duck.session import DuckCursor
+from pz_engine.execute.context import Attempt
+from pz_engine.execute.ledgers.delivery_ledger import Delivery, DeliveryLedger
+from pz_engine.execute.ledgers.fingerprint import Fingerprint, fingerprint_of
+from pz_engine.execute.ledgers.partition_ledger import META_SCHEMA
+from pz_engine.execute.prior_database import ALIAS
+
+
+class ResumableDelivery:
+    """One attempt of a checkpointing write."""
+
+    def __init__(self, attempt: Attempt, node: SinkWriteNode, relation: str, session: CheckpointingSession) -> None:
+        self._attempt = attempt
+        self._node = node
+        self._session = session
+        self._fingerprint = fingerprint_of(attempt.cursor, relation)
+        self._ledger = DeliveryLedger(attempt.cursor, node.id)
+        self.resumed_rows = self._resume()
+        """Leading rows that the destination already has."""
+
+        self._acknowledged = self.resumed_rows
+
+    @property
+    def acknowledged_rows(self) -> int:
+        """Rows the destination has confirmed so far."""
+        return self._acknowledged
+
+    def look(self) -> None:
+        """Ask the destination what it has confirmed."""
+        self._acknowledged = max(self._acknowledged, self._session.acknowledged_rows())
+
+    def keep(self) -> None:
+        """After a failure: ask once more, and remember what was confirmed beyond where this attempt began.
+
+        Losing this is safe, so nothing is raised; it runs without the attempt's cancellation.
+        """
+        with contextlib.suppress(Exception):
+            self.look()
+        if self._acknowledged <= self.resumed_rows:
+            return
+        with contextlib.suppress(Exception), self._attempt.context.session.cursor() as cursor:
+            DeliveryLedger(cursor, self._node.id).write(Delivery(self._acknowledged, self._fingerprint))
+
+    def forget(self) -> None:
+        """After a commit: the row has no use any more; failing to remove it fails nothing."""
+        with contextlib.suppress(Exception):
+            self._ledger.clear()
+
+    def _resume(self) -> int:
+        kept = self._ledger.read()
+        if kept is None:
+            kept = _prior_delivery(self._attempt, self._node, self._fingerprint)
+        if kept is None:
+            return 0
+        if kept.rows > 0 and kept.fingerprint == self._fingerprint and self._session.try_resume_from(kept.rows):
+            return kept.rows
+        self._ledger.clear()
+        return 0
+
+
+def resumable(attempt: Attempt, node: SinkWriteNode, relation: str, session: WriteSession) -> ResumableDelivery | None:
+    """Return the resumable side of a session, or None when its destination confirms nothing before the commit."""
+    if not isinstance(session, CheckpointingSession):
+        return None
+    return ResumableDelivery(attempt, node, relation, session)
+
+
+def _prior_delivery(attempt: Attempt, node: SinkWriteNode, fingerprint: Fingerprint) -> Delivery | None:
+    """Take what the continued run's destination had confirmed, when it was of exactly these rows."""
+    context = attempt.context
+    if context.resume is None or node.id not in context.resume.deliveries or context.prior is None:
+        return None
+    cursor: DuckCursor = attempt.cursor
+    if not context.prior.is_usable(cursor):
+        return None
+    with context.prior.falling_back(f"the delivery of {node.name} starts from its beginning"):
+        if not context.prior.has_table(cursor, META_SCHEMA, "sink_deliveries"):
+            return None
+        found = DeliveryLedger(cursor, node.id, ALIAS).read()
+        return found if found is not None and found.fingerprint == fingerprint else None
+    return None
