@@ -30,7 +30,6 @@ from pz_engine.events.run_journal import RunJournal
 from pz_engine.events.types import NodeReference, RetentionSwept, RunCompleted, RunEvent, RunStarted
 from pz_engine.execute.context import RunContext
 from pz_engine.execute.instances import Instances
-from pz_engine.execute.ledgers.partition_ledger import create_ledgers
 from pz_engine.execute.node_runner import NodeRunner
 from pz_engine.execute.orchestrator import DispatchOutcome, Orchestrator
 from pz_engine.execute.prior_database import PriorDatabase
@@ -166,12 +165,9 @@ class _Run:
             allow_unsigned_extensions=any(project.connections[name].allow_unsigned_extensions for name in used),
         )
         try:
-            session = DuckSession.open(self._directory.staging_database, settings)
-            with session.cursor() as cursor:
-                create_ledgers(cursor)
+            return DuckSession.open(self._directory.staging_database, settings)
         except DuckStatementError as error:
             raise PzInternalError(f"the staging database cannot be opened: {error.summary}") from None
-        return session
 
     def _dispatch(self, session: DuckSession, stores: StateStores, observed: _Observed) -> _Dispatched:
         request, prepared, resume = self._request, self._prepared, self._prepared.resume

@@ -15,6 +15,7 @@ from pz_engine.compile.dag import CompiledProject
 from pz_engine.duck.session import DuckCursor, DuckSession
 from pz_engine.events.publisher import Publisher
 from pz_engine.execute.instances import Instances
+from pz_engine.execute.ledgers.partition_ledger import LedgerTables
 from pz_engine.execute.outcome import WarningSlot
 from pz_engine.execute.prior_database import PriorDatabase
 from pz_engine.execute.resume_plan import ResumePlan
@@ -55,6 +56,7 @@ class RunContext:
     stored_tokens: Mapping[str, SyncTokenEntry] = field(default_factory=dict)
     """Tokens observed before dispatch, full refresh included."""
 
+    ledgers: LedgerTables = field(default_factory=LedgerTables)
     resume: ResumePlan | None = None
     """What may be taken from the run that is continued."""
 

@@ -25,6 +25,7 @@ class ResumableDelivery:
         self._attempt = attempt
         self._node = node
         self._session = session
+        attempt.context.ledgers.ensure(attempt.cursor)
         self._fingerprint = fingerprint_of(attempt.cursor, relation)
         self._ledger = DeliveryLedger(attempt.cursor, node.id)
         self.resumed_rows = self._resume()

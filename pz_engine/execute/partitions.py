@@ -98,6 +98,7 @@ class _PartitionedLoad:
     def run(self, *, is_feed: bool) -> LandedPartitions:
         cursor = self._attempt.cursor
         ledger = PartitionLedger(cursor, self._node.id)
+        self._attempt.context.ledgers.ensure(cursor)
         reused = self._prepare(cursor, ledger, is_feed=is_feed)
         before = ledger.done()
         waiting = [(identity, part) for identity, part in self._partitions.items() if identity not in before]

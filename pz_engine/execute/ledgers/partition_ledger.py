@@ -6,6 +6,7 @@ nowhere else.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,11 +33,23 @@ class Checkpoint:
     """Rows of the part table that the token covers."""
 
 
-def create_ledgers(cursor: DuckCursor) -> None:
-    """Create the ledgers of a run's new database, before several nodes could do so at once."""
-    cursor.execute(f"create schema {META_SCHEMA}")
-    for table, columns in _TABLES.items():
-        cursor.execute(f"create table {META_SCHEMA}.{table} ({columns})")
+class LedgerTables:
+    """The ledgers of one run's database, created by the first node that needs them; safe from any thread."""
+
+    def __init__(self) -> None:
+        self._creating = threading.Lock()
+        self._exist = False
+
+    def ensure(self, cursor: DuckCursor) -> None:
+        """Create what is missing, before several nodes could do so at once."""
+        with self._creating:
+            if self._exist:
+                return
+            with cursor.transaction():
+                cursor.execute(f"create schema {META_SCHEMA}")
+                for table, columns in _TABLES.items():
+                    cursor.execute(f"create table {META_SCHEMA}.{table} ({columns})")
+            self._exist = True
 
 
 class PartitionLedger:
