@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.events.journal_reader import JournalEnds, JournalReader, read_ends
-from pz_engine.events.journal_tail import follow_journal
+from pz_engine.events.journal_tail import JournalTail
 from pz_engine.events.run_journal import SUFFIX, is_legal_run_id
 from pz_engine.events.run_stats import RunSummary, fold, rebuild
-from pz_engine.state.run_history import RUNS_DIRECTORY, newest_first
+from pz_engine.state.run_history import LOCK_FILE, RUNS_DIRECTORY, is_live, newest_first
 from pz_engine.state.run_results import FILE_NAME, read_results
 
 JOURNAL_DIRECTORY: Final = Path(".pz") / "journal"
@@ -72,8 +72,8 @@ def show_run(project_dir: Path, run_id: str, *, env: Mapping[str, str] | None = 
 
 def follow_run(
     project_dir: Path, run_id: str, *, stop: Callable[[float], bool], env: Mapping[str, str] | None = None
-) -> Iterator[dict[str, Any]]:
-    """Yield a run's journal records from the start and then as they are appended, until the run ends.
+) -> JournalTail:
+    """Follow a run's journal from the start until the run ends.
 
     Args:
         project_dir: the project's directory.
@@ -89,7 +89,10 @@ def follow_run(
     path = _journal_path(project_dir, run_id)
     if path is None:
         raise _no_such_run(run_id)
-    return follow_journal(path, stop=stop)
+    directory = project_dir / RUNS_DIRECTORY / run_id
+    return JournalTail(
+        path, stop=stop, is_running=lambda: is_live(directory) if (directory / LOCK_FILE).exists() else None
+    )
 
 
 def _journal_path(project_dir: Path, run_id: str) -> Path | None:

@@ -91,6 +91,13 @@ class RunRequest:
     """Receives every event, in order, on the bus's thread."""
 
     note_sink: Callable[[str], None] | None = None
+    alert_sink: Callable[[str], None] | None = None
+    """Receives what must be seen even where notes are silenced; by default it goes to `note_sink`."""
+
+    on_finished: Callable[[RunOutcome], None] | None = None
+    """Called once every node has ended and its events were delivered, before state advances; must not raise. Whoever
+    hears of the end here hears of it even when the state store then hangs."""
+
     warning_sink: Callable[[Diagnostic], None] | None = None
     """Receives compile warnings before the run starts."""
 
@@ -116,10 +123,10 @@ class RunOutcome:
     """Why the run ended fatally, when it did."""
 
     results_path: str | None = None
-    """Project-relative path of `run_results.json`."""
+    """Project-relative path of `run_results.json`; None when it could not be written."""
 
     journal_path: str | None = None
-    """Project-relative path of the journal."""
+    """Project-relative path of the journal; None when there is none."""
 
     watermarks_held: Mapping[str, str] = field(default_factory=dict)
     """Keys whose candidate was not stored, with the reason."""

@@ -7,8 +7,10 @@ advanced, so a process killed in between leaves `running`, which is honest.
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -40,7 +42,7 @@ from pz_engine.model.run import NodeResult, NodeStatus, ReadShape, RunStatus
 from pz_engine.state.advancement import advance_state
 from pz_engine.state.factory import open_state_stores
 from pz_engine.state.retention import SweepRule, sweep
-from pz_engine.state.run_history import mint_run_id
+from pz_engine.state.run_history import RUNS_DIRECTORY, mint_run_id
 from pz_engine.state.run_results import RunResultsFile
 from pz_engine.state.store import StateStores, SyncTokenEntry, WatermarkEntry
 
@@ -57,10 +59,17 @@ class _Notes:
     texts: list[str] = field(default_factory=list)
 
     def __call__(self, text: str) -> None:
+        self._say(text, self.request.note_sink)
+
+    def alert(self, text: str) -> None:
+        """Say what a person has to see even where notes are not shown."""
+        self._say(text, self.request.alert_sink or self.request.note_sink)
+
+    def _say(self, text: str, sink: Callable[[str], None] | None) -> None:
         text = self.hidden.hide(text)
         self.texts.append(text)
-        if self.request.note_sink is not None:
-            self.request.note_sink(text)
+        if sink is not None:
+            sink(text)
 
 
 def run_project(request: RunRequest) -> RunOutcome:
@@ -73,7 +82,7 @@ def run_project(request: RunRequest) -> RunOutcome:
         PzInternalError: the staging database cannot be opened.
     """
     started_at = request.clock.now().astimezone(timezone.utc)
-    run_id = mint_run_id(started_at, request.random)
+    run_id = _free_run_id(request, started_at)
     if request.on_run_id is not None:
         request.on_run_id(run_id)
     with stop_signals(request.cancel, install=request.install_signal_handlers):
@@ -93,6 +102,14 @@ def run_project(request: RunRequest) -> RunOutcome:
         if request.mode == "test" and not prepared.effective:
             return RunOutcome(run_id, RunStatus.SUCCESS, 0, (), tuple(notes.texts), prepared.warnings)
         return _Run(request, prepared, run_id, started_at, notes).execute()
+
+
+def _free_run_id(request: RunRequest, started_at: datetime) -> str:
+    """Make an id that no run of the project has; two runs may start in the same millisecond."""
+    while True:
+        run_id = mint_run_id(started_at, request.random)
+        if not (request.project_dir / RUNS_DIRECTORY / run_id).exists():
+            return run_id
 
 
 @dataclass(frozen=True)
@@ -167,18 +184,24 @@ class _Run:
         try:
             return DuckSession.open(self._directory.staging_database, settings)
         except DuckStatementError as error:
+            if error.is_out_of_space:
+                raise OSError(
+                    errno.ENOSPC, os.strerror(errno.ENOSPC), self._relative(self._directory.staging_database)
+                ) from None
             raise PzInternalError(f"the staging database cannot be opened: {error.summary}") from None
 
     def _dispatch(self, session: DuckSession, stores: StateStores, observed: _Observed) -> _Dispatched:
         request, prepared, resume = self._request, self._prepared, self._prepared.resume
         self._journal_path = self._project_dir / ".pz" / "journal" / f"{self._run_id}.jsonl"
-        journal = RunJournal(self._journal_path.parent, self._run_id, on_warning=self._note)
+        journal = RunJournal(self._journal_path.parent, self._run_id, on_warning=self._note.alert)
         consumers: list[Callable[[RunEvent], None]] = [journal]
         if request.event_sink is not None:
             consumers.append(request.event_sink)
         bus = EventBus(consumers, self._note)
         publisher = Publisher(bus, request.clock, self._run_id)
-        results_file = RunResultsFile(self._directory.results, self._run_id, self._started_at, on_warning=self._note)
+        results_file = RunResultsFile(
+            self._directory.results, self._run_id, self._started_at, on_warning=self._note.alert
+        )
         by_id = prepared.compiled.graph.by_id
         context = RunContext(
             run_id=self._run_id,
@@ -252,8 +275,11 @@ class _Run:
         results_file.write(RunStatus.RUNNING, outcome.results)
         self._sweep(dispatched.publisher)
         if not dispatched.bus.close(_DRAIN_SECONDS):
-            self._note("an event consumer did not drain within 5 seconds; its remaining events were dropped")
+            self._note.alert("an event consumer did not drain within 5 seconds; its remaining events were dropped")
         dispatched.journal.close()
+        finished = self._outcome(outcome)
+        if self._request.on_finished is not None:
+            self._request.on_finished(finished)
         fault_point("before_state_write")
         held = advance_state(
             self._prepared.compiled.graph,
@@ -266,6 +292,9 @@ class _Run:
         )
         fault_point("before_terminal_results")
         results_file.write(outcome.status, outcome.results, finished_at=self._request.clock.now())
+        return replace(finished, notes=tuple(self._note.texts), watermarks_held=held)
+
+    def _outcome(self, outcome: DispatchOutcome) -> RunOutcome:
         return RunOutcome(
             run_id=self._run_id,
             status=outcome.status,
@@ -274,9 +303,8 @@ class _Run:
             notes=tuple(self._note.texts),
             warnings=self._prepared.warnings,
             problem=_fatal_problem(outcome.status, self._request.cancel),
-            results_path=self._relative(self._directory.results),
-            journal_path=self._relative(self._journal_path),
-            watermarks_held=held,
+            results_path=self._existing(self._directory.results),
+            journal_path=self._existing(self._journal_path),
         )
 
     def _sweep(self, publisher: Publisher) -> None:
@@ -293,6 +321,9 @@ class _Run:
                 bytes_freed=report.bytes_freed,
                 failures=len(report.failures),
             )
+
+    def _existing(self, path: Path) -> str | None:
+        return self._relative(path) if path.exists() else None
 
     def _relative(self, path: Path) -> str:
         return path.relative_to(self._project_dir).as_posix()

@@ -26,7 +26,7 @@ class RunRow:
     started_at: datetime
     finished_at: datetime | None
     duration_ms: int | None
-    """None while the run lives, and for ever when it died."""
+    """None while the run lives, for ever when it died, and when the clock went back meanwhile."""
 
     succeeded: int
     failed: int
@@ -76,10 +76,16 @@ def _row(run_id: str, results: RunResults) -> RunRow:
         results.status,
         results.started_at,
         finished,
-        int((finished - results.started_at).total_seconds() * 1000) if finished is not None else None,
+        _duration_ms(results.started_at, finished),
         statuses.count(NodeStatus.SUCCESS),
         statuses.count(NodeStatus.FAILED),
         statuses.count(NodeStatus.SKIPPED),
         provenance.count("reused"),
         provenance.count("carried_forward"),
     )
+
+
+def _duration_ms(started: datetime, finished: datetime | None) -> int | None:
+    if finished is None or finished < started:
+        return None
+    return int((finished - started).total_seconds() * 1000)

@@ -1,7 +1,7 @@
 """Locks that the operating system holds and drops when the holder dies.
 
-The lock file's existence means nothing, only whether it can be locked; lock files are never deleted, because a waiter
-and a newcomer could then lock different inodes. `flock` is used because two descriptors of one process exclude each
+The lock file's existence means nothing, only whether it can be locked. Who deletes a lock file holds it, and who gets
+a lock looks whether the file is still there: otherwise a waiter and a newcomer could hold different files of one name. `flock` is used because two descriptors of one process exclude each
 other under it, which they do not under record locks.
 """
 
@@ -36,8 +36,7 @@ class FileLock:
             LockHeldError: another holder kept it for the whole wait.
             OSError: the lock file cannot be created or opened.
         """
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = self._open()
         deadline = time.monotonic() + self._wait_seconds
         while True:
             try:
@@ -51,8 +50,15 @@ class FileLock:
                     raise LockHeldError(str(self._path)) from None
                 time.sleep(_POLL_SECONDS)
             else:
-                self._descriptor = descriptor
-                return
+                if _is_file_of(descriptor, self._path):
+                    self._descriptor = descriptor
+                    return
+                os.close(descriptor)
+                descriptor = self._open()
+
+    def _open(self) -> int:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def release(self) -> None:
         """Drop the lock; the file stays."""
@@ -70,16 +76,27 @@ class FileLock:
         self.release()
 
 
-def is_locked(path: Path) -> bool:
-    """Tell whether somebody holds the lock, without creating the file; "permission denied" counts as held."""
+def _is_file_of(descriptor: int, path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def is_locked(path: Path) -> bool:
+    """Tell whether somebody holds the lock, without creating the file; "permission denied" counts as held.
+
+    The probe shares the lock for an instant, so that two probes never take each other for a holder. Who acquires a lock
+    that others probe waits that instant out.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     except OSError:
         return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
     finally:

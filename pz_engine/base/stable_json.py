@@ -6,6 +6,7 @@ Three spellings exist: pretty for artifacts people read, compact for streams, ca
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -72,9 +73,30 @@ def parse_json(content: bytes | str) -> Any:
     """Read JSON that somebody else may have written.
 
     Raises:
-        ValueError: it is no JSON, or nested more deeply than can be read.
+        ValueError: it is no JSON, nested more deeply than can be read, holds a number that is none or too large, or a
+            key twice: of two readers each would see another file.
     """
     try:
-        return json.loads(content)
+        return json.loads(
+            content, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_without_duplicates
+        )
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return found

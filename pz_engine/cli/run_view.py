@@ -73,6 +73,14 @@ def run_until_caught_up(terminal: Terminal, options: RunOptions, max_runs: int) 
 def _run_once(terminal: Terminal, options: RunOptions, cancel: CancelToken) -> tuple[ExitCode, RunOutcome]:
     terminal.drain_seconds = DRAIN_SECONDS
     view = RunView(terminal, options)
+
+    shown: list[RunOutcome] = []
+
+    def show_end(outcome: RunOutcome) -> None:
+        shown.append(outcome)
+        view.close()
+        _show_end(terminal, options, view, outcome)
+
     try:
         with stop_signals(cancel, install=True):
             # Imported here: a signal that arrives while the engine loads is a cancellation already.
@@ -91,13 +99,21 @@ def _run_once(terminal: Terminal, options: RunOptions, cancel: CancelToken) -> t
                     retry_from=options.retry_from,
                     event_sink=view.show_event,
                     note_sink=view.show_note,
+                    alert_sink=view.show_alert,
                     warning_sink=view.show_warning,
+                    on_finished=show_end,
                     cancel=cancel,
                 )
             )
     finally:
         view.close()
-    return _close(terminal, options, view, outcome, is_cancelled=cancel.is_set()), outcome
+    if not shown:
+        _show_end(terminal, options, view, outcome)
+    if options.verbosity >= console.VERBOSE:
+        for key, reason in outcome.watermarks_held.items():
+            if not any(key in note for note in outcome.notes):
+                view.show_note(f"the watermark of {key} stays: {reason}")
+    return ExitCode(outcome.exit_code), outcome
 
 
 class RunView:
@@ -138,6 +154,14 @@ class RunView:
         if self._verbosity > console.QUIET:
             self._print(console.note_line(note))
 
+    def show_alert(self, text: str) -> None:
+        """Show what must be seen however little was asked for; called from any thread."""
+        live = self._live
+        if live is not None:
+            live.say(f"warning: {text}")
+        else:
+            self._terminal.err(f"warning: {text}")
+
     def show_warning(self, warning: Diagnostic) -> None:
         """Show a warning found before the run."""
         if self._verbosity > console.QUIET:
@@ -165,28 +189,21 @@ class RunView:
             self._terminal.out(line)
 
 
-def _close(
-    terminal: Terminal, options: RunOptions, view: RunView, outcome: RunOutcome, *, is_cancelled: bool
-) -> ExitCode:
+def _show_end(terminal: Terminal, options: RunOptions, view: RunView, outcome: RunOutcome) -> None:
+    """Print how a run ended, or that there was nothing to start; state has not advanced yet."""
     write = terminal.err if options.is_json else terminal.out
+    is_cancelled = outcome.problem is not None
     if is_cancelled and not view.has_begun:
         terminal.err("cancelled: the run was stopped before any node started")
-        return ExitCode(outcome.exit_code)
-    if not outcome.results and options.retry_from is not None and outcome.results_path is None:
-        return ExitCode(outcome.exit_code)  # a note has said why there is nothing to do
+        return
+    if not outcome.results and options.retry_from is not None:
+        return  # a note has said why there is nothing to do
     if not outcome.results and options.mode == "test":
         write("no checks to run")
-        return ExitCode(outcome.exit_code)
+        return
     if is_cancelled:
         terminal.err("cancelled: the run was stopped before it finished")
-    elif outcome.problem is not None:
-        terminal.err(console.problem_line(outcome.problem))
-    if options.verbosity >= console.VERBOSE:
-        for key, reason in outcome.watermarks_held.items():
-            if not any(key in note for note in outcome.notes):
-                write(console.note_line(f"the watermark of {key} stays: {reason}"))
     write(console.summary_line(outcome.run_id, outcome.results, outcome.results_path))
     swept = console.retention_line(view.swept) if view.swept is not None else None
     if swept is not None and options.verbosity > console.QUIET:
         write(swept)
-    return ExitCode(outcome.exit_code)

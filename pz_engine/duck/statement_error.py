@@ -31,6 +31,11 @@ class DuckStatementError(Exception):
         return cls(text, type(error).__name__, is_transient=is_transient_message(text))
 
     @property
+    def is_out_of_space(self) -> bool:
+        """Tell whether a disk is full."""
+        return "no space left on device" in self.raw.lower()
+
+    @property
     def summary(self) -> str:
         """The message without statement echo and quoted values."""
         return sanitize(self.raw)

@@ -87,11 +87,11 @@ def read_ends(path: Path) -> JournalEnds:
     is_start = first.get("event") == "run_started"
     return JournalEnds(
         path.stem,
-        first.get("mode") if is_start else None,
-        first.get("at") if is_start else None,
-        last.get("at"),
-        last.get("status"),
-        first.get("nodeCount") if is_start else None,
+        _text(first, "mode") if is_start else None,
+        _text(first, "at") if is_start else None,
+        _text(last, "at"),
+        _text(last, "status"),
+        _count(first, "nodeCount") if is_start else None,
     )
 
 
@@ -109,6 +109,16 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     if not isinstance(record.get("runId"), str) or not isinstance(version, str):
         return None
     return _summarised(record) if version.partition(".")[0] == _MAJOR else None
+
+
+def _text(record: dict[str, Any], key: str) -> str | None:
+    value = record.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _count(record: dict[str, Any], key: str) -> int | None:
+    value = record.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _skip_line(file: BinaryIO) -> None:

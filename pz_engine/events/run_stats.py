@@ -6,7 +6,7 @@ missing numbers say "at least".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -54,10 +54,13 @@ class RowTotal:
     unreported: int
     """Nodes that ran, or may have, without a count."""
 
+    is_open: bool = False
+    """The run's end or its list of nodes is not known, so there may be nodes that nothing tells of."""
+
     @property
     def is_at_least(self) -> bool:
         """Tell whether the true total may be larger."""
-        return self.unreported > 0
+        return self.is_open or self.unreported > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,8 @@ def fold(records: Iterable[Mapping[str, Any]], dependencies: Mapping[str, Sequen
         match record.get("event"):
             case "run_started":
                 started = record
-                for node in record.get("nodes", ()):
-                    _node(nodes, node)
+                for named in _records(record.get("nodes")):
+                    _node(nodes, named)
             case "run_completed":
                 completed = record
             case "node_queued":
@@ -119,6 +122,7 @@ def fold(records: Iterable[Mapping[str, Any]], dependencies: Mapping[str, Sequen
     return _summary(
         nodes,
         dependencies,
+        is_open=not completed or not isinstance(started.get("nodes"), list),
         run_id=run_id,
         outcome=_outcome(_text(completed, "status")),
         live=started.get("live") is not False,
@@ -153,7 +157,8 @@ def rebuild(
         _complete(node, record)
         node.error = error
         node.attempts = None
-    return _summary(nodes, dependencies, run_id=run_id, outcome=_outcome(status.value), live=False)
+    is_open = status is RunStatus.RUNNING
+    return _summary(nodes, dependencies, is_open=is_open, run_id=run_id, outcome=_outcome(status.value), live=False)
 
 
 def summary_json(summary: RunSummary) -> dict[str, Any]:
@@ -203,7 +208,7 @@ def _node_json(node: NodeSummary) -> dict[str, Any]:
 
 
 def _summary(
-    nodes: dict[str, NodeSummary], dependencies: Mapping[str, Sequence[str]] | None, **fields: Any
+    nodes: dict[str, NodeSummary], dependencies: Mapping[str, Sequence[str]] | None, *, is_open: bool, **fields: Any
 ) -> RunSummary:
     _attach_checks(nodes, dependencies)
     if dependencies is not None:
@@ -212,9 +217,9 @@ def _summary(
     carried = [node for node in nodes.values() if node.provenance == _CARRIED]
     return RunSummary(
         nodes=tuple(nodes.values()),
-        rows_loaded=_total(moved, NodeKind.SOURCE_LOAD),
-        rows_written=_total(moved, NodeKind.SINK_WRITE),
-        rows_carried_forward=_total(carried, NodeKind.SINK_WRITE),
+        rows_loaded=_total(moved, NodeKind.SOURCE_LOAD, is_open=is_open),
+        rows_written=_total(moved, NodeKind.SINK_WRITE, is_open=is_open),
+        rows_carried_forward=_total(carried, NodeKind.SINK_WRITE, is_open=is_open),
         **fields,
     )
 
@@ -294,9 +299,9 @@ def _attach_blockers(nodes: dict[str, NodeSummary], dependencies: Mapping[str, S
             node.blocked_by = tuple(sorted(failed))
 
 
-def _total(nodes: Sequence[NodeSummary], kind: NodeKind) -> RowTotal:
+def _total(nodes: Sequence[NodeSummary], kind: NodeKind, *, is_open: bool) -> RowTotal:
     counted = [node for node in nodes if node.kind == kind.value and node.status in _COUNTED]
-    return RowTotal(sum(node.rows or 0 for node in counted), sum(node.rows is None for node in counted))
+    return RowTotal(sum(node.rows or 0 for node in counted), sum(node.rows is None for node in counted), is_open)
 
 
 def _outcome(status: str | None) -> Outcome:
@@ -304,6 +309,12 @@ def _outcome(status: str | None) -> Outcome:
         return "succeeded"
     ended_badly = {RunStatus.COMPLETED_WITH_FAILURES.value, RunStatus.FATAL.value}
     return "failed" if status in ended_badly else "unknown"
+
+
+def _records(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield what is a record in what should be a list of them."""
+    if isinstance(value, list):
+        yield from (each for each in value if isinstance(each, dict))
 
 
 def _text(record: Mapping[str, Any], key: str) -> str | None:

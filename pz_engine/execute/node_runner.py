@@ -171,7 +171,7 @@ class NodeRunner:
         if isinstance(error, PzExecutionError):
             return _Failure(node, error.code, error.message, False, 0, delivery, timings)
         if isinstance(error, DuckStatementError):
-            if "no space left on device" in error.raw.lower():
+            if error.is_out_of_space:
                 message = "there is no space left where the rows were to go\nnext step: free space there and run again"
                 return _Failure(node, "PZ0532", message, False, 0, delivery, timings)
             is_remote = isinstance(node, (SourceLoadNode, SinkWriteNode))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pz_engine.base.atomic_files import write_atomically
-from pz_engine.base.file_locks import FileLock
+from pz_engine.base.file_locks import FileLock, LockHeldError
 from pz_engine.base.stable_json import pretty_json
+
+_PROBE_SECONDS: Final = 5.0
+"""Longest wait for the lock of a directory this run has just made: only probes of other processes touch it."""
 
 
 class RunDirectory:
@@ -17,7 +22,7 @@ class RunDirectory:
 
     def __init__(self, project_dir: Path, run_id: str) -> None:
         self.path = project_dir / ".pz" / "runs" / run_id
-        self._lock = FileLock(self.path / ".lock")
+        self._lock = FileLock(self.path / ".lock", wait_seconds=_PROBE_SECONDS)
 
     @property
     def staging_database(self) -> Path:
@@ -38,10 +43,14 @@ class RunDirectory:
         """Create the directory, take its lock and write the host's record.
 
         Raises:
-            OSError: the directory cannot be created or written.
+            FileExistsError: another run has the id.
+            OSError: the directory cannot be created, locked or written.
         """
         self.path.mkdir(parents=True)
-        self._lock.acquire()
+        try:
+            self._lock.acquire()
+        except LockHeldError:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), str(self.path)) from None
         if host is not None:
             write_atomically(self.path / "host.json", pretty_json(dict(host)))
 

@@ -34,7 +34,7 @@ def advance_state(
     run_id: str,
     full_refresh: bool,
     note: Callable[[str], None],
-    observed: Mapping[str, WatermarkEntry | None] | None = None,
+    observed: Mapping[str, WatermarkEntry] | None = None,
 ) -> dict[str, str]:
     """Store the candidate of each load whose sinks all committed in this run: watermarks first, then tokens.
 
@@ -45,8 +45,8 @@ def advance_state(
         run_id: stored with each value.
         full_refresh: lets a watermark go back.
         note: receives one sentence per value held back by the guard, and one about everything that failed.
-        observed: watermarks as the run saw them before dispatch; without them the guard takes the present ones, and a
-            race lost to a larger value reads as held by the guard.
+        observed: watermarks as the run saw them before dispatch, by key. The guard compares with these: whatever moved
+            since, the store refuses. Without them it takes the present ones.
 
     Returns:
         The reason for each key whose candidate was not stored.
@@ -55,15 +55,15 @@ def advance_state(
     failures: list[_Failure] = []
 
     @cache
-    def present() -> Mapping[str, WatermarkEntry]:
-        return stores.watermarks.list_all() or {}
+    def known() -> Mapping[str, WatermarkEntry]:
+        return observed if observed is not None else stores.watermarks.list_all() or {}
 
     def store_watermark(node: SourceLoadNode, result: NodeResult) -> str | None:
         candidate = result.watermark
         if candidate is None:
             return None
         entry = WatermarkEntry(candidate.cursor, candidate.type, candidate.value, run_id)
-        reason = None if full_refresh else _guard(node.key, entry, present(), observed)
+        reason = None if full_refresh else _guard(entry, known().get(node.key))
         if reason is None:
             stores.watermarks.set(node.key, entry)
         else:
@@ -132,16 +132,8 @@ def _gate(graph: Graph, node: SourceLoadNode, load: NodeResult, results: Mapping
     return None
 
 
-def _guard(
-    key: str,
-    entry: WatermarkEntry,
-    present: Mapping[str, WatermarkEntry],
-    observed: Mapping[str, WatermarkEntry | None] | None,
-) -> str | None:
-    """Return why a smaller value may not replace a larger one; a version that moved is left to the store to refuse."""
-    current = present.get(key)
-    if observed is not None and current != observed.get(key):
-        return None
+def _guard(entry: WatermarkEntry, current: WatermarkEntry | None) -> str | None:
+    """Return why a smaller value may not replace a larger one."""
     if current is None or current.type != entry.type:
         return None
     stored, candidate = canonicalize(current.type, current.value), canonicalize(entry.type, entry.value)

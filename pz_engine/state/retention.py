@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from pz_engine.base.file_locks import is_locked
+from pz_engine.base.file_locks import FileLock, LockHeldError, is_locked
 from pz_engine.state.run_history import LOCK_FILE, is_live, run_directories, started_at
 
 STAGING_DATABASE: Final = ("staging.duckdb", "staging.duckdb.wal")
@@ -123,27 +123,27 @@ def _is_stale(entry: Path) -> bool:
 def _delete(owner: Path, parts: list[Path], *, dry_run: bool) -> tuple[int | None, OSError | None]:
     """Return the bytes freed, None when there was nothing to delete, and what went wrong.
 
-    The owner is probed again right before, because a run may have taken its lock since.
+    The owner's lock is held meanwhile, because a run may just be starting there.
     """
     present = [part for part in parts if part.is_symlink() or part.exists()]
     if not present:
         return None, None
     freed = 0
-    if is_locked(owner / LOCK_FILE):
-        return None, None
-    for part in present:
-        try:
-            size = _size(part)
-            if dry_run:
+    try:
+        if dry_run:
+            return sum(map(_size, present)), None
+        with FileLock(owner / LOCK_FILE):
+            for part in present:
+                size = _size(part)
+                if part.is_dir() and not part.is_symlink():
+                    shutil.rmtree(part)
+                else:
+                    part.unlink()
                 freed += size
-                continue
-            if part.is_dir() and not part.is_symlink():
-                shutil.rmtree(part)
-            else:
-                part.unlink()
-            freed += size
-        except OSError as error:
-            return freed, error
+    except LockHeldError:
+        return None, None
+    except OSError as error:
+        return freed, error
     return freed, None
 
 

@@ -122,7 +122,7 @@ def read_results(path: Path) -> RunResults | None:
     """
     try:
         document = parse_json(path.read_bytes())
-        if document["version"] != VERSION:
+        if document["version"] != VERSION or isinstance(document["version"], bool):
             return None
         finished = document.get("finishedAt")
         nodes: dict[str, NodeResult] = {}

@@ -95,7 +95,10 @@ def _error_line(node: NodeSummary) -> str | None:
 
 
 def _total(total: RowTotal) -> str:
-    return f"at least {total.rows} ({total.unreported} node(s) not reported)" if total.is_at_least else str(total.rows)
+    if not total.is_at_least:
+        return str(total.rows)
+    reason = f"{total.unreported} node(s) not reported" if total.unreported else "the run's end is not known"
+    return f"at least {total.rows} ({reason})"
 
 
 def _count(value: int | None) -> str:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pz_engine.events.journal_reader import JournalEnds
 
 _HEADER = ("run", "mode", "status", "started", "nodes")
+_TAIL_NOTES = {
+    "stopped": "the run seems to have died: its process is gone, or it has reported nothing for ten minutes",
+    "replaced": "the journal was replaced or cut while it was followed",
+}
 
 
 @click.command("history")
@@ -51,8 +55,11 @@ def command(
     if run_id is None:
         return _print_journals(terminal, list_journals(project_dir), is_json=is_json)
     if follow:
-        for record in follow_run(project_dir, run_id, stop=_sleep):
+        tail = follow_run(project_dir, run_id, stop=_sleep)
+        for record in tail.records():
             terminal.out(compact_json(record) if is_json else record_line(record))
+        if tail.end in _TAIL_NOTES:
+            reporting.print_notes(terminal, [_TAIL_NOTES[tail.end]], verbosity, is_json=is_json)
         return ExitCode.OK
     history = show_run(project_dir, run_id)
     if is_json:

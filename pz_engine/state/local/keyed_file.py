@@ -137,7 +137,7 @@ class KeyedFile(Generic[Entry]):
             document = parse_json(content)
         except ValueError:
             raise _UnreadableError from None
-        if not isinstance(document, dict) or not isinstance(document.get("version"), int):
+        if not isinstance(document, dict) or not _is_version(document.get("version")):
             raise _UnreadableError
         if document["version"] > VERSION:
             raise PzStateError(
@@ -180,3 +180,7 @@ class KeyedFile(Generic[Entry]):
             f"the state file {self._path.name} cannot be {verb}: {error.strerror or type(error).__name__}",
             hint="check the permissions and free space of .pz/state",
         )
+
+
+def _is_version(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
