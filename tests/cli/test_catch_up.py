@@ -73,6 +73,16 @@ def test_loop_needs_a_source_with_a_stop(pz: Call, project: ProjectFactory) -> N
     assert (called.code, called.err.splitlines()[-1]) == (0, "1 pass, stopped because: no source with a stop")
 
 
+def test_loop_stops_where_no_watermark_moves(pz: Call, project: ProjectFactory) -> None:
+    """A sink outside the selection holds the watermark, so every further pass would load the same slice."""
+    project.pipeline(
+        "other",
+        "INSERT INTO {{ sink('out', 'others', strategy: 'append', duplicates: 'accept') }}\nSELECT * FROM {{ source('files', 'events') }}",
+    )
+    called = pz("run", "--select", "+out.events", "--until-caught-up", "--project", project.directory)
+    assert (called.code, called.err.splitlines()[-1]) == (0, "1 pass, stopped because: no watermark moved")
+
+
 def test_failed_pass_ends_the_loop_with_its_code(pz: Call, project: ProjectFactory) -> None:
     """Its exit code is the loop's."""
     project.write("in/events.csv", "id,name\nx,y\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from datetime import datetime, timedelta, timezone
@@ -242,6 +243,61 @@ def test_follow_prints_what_is_there_and_what_comes(pz: Call, project: Path) -> 
     assert "name=src_a__b" in called.out.splitlines()[1]
     as_json = pz("history", FIRST, "--follow", "--json", "--project", project)
     assert [json.loads(line)["event"] for line in as_json.out.splitlines()][-1] == "retention_swept"
+
+
+def test_follow_ends_with_a_run_that_died(pz_process: Call, project: Path) -> None:
+    """The lock of the run is free and the journal has no end: what is there is printed, and the ending is said to be a guess."""
+    journal(project, FIRST, RUN_STARTED, NODE_STARTED)
+    add_run(project, FIRST, RunStatus.RUNNING)
+    called = pz_process("history", FIRST, "--follow", "--project", project)
+    assert called.code == 0
+    assert [line.split()[1] for line in called.out.splitlines()[:-1]] == ["run_started", "node_started"]
+    assert called.out.splitlines()[-1].startswith("note: the run seems to have died")
+
+
+def test_follow_stays_with_a_run_that_lives(pz: Call, project: Path) -> None:
+    """While the run holds its lock, silence is no end."""
+    journal(project, FIRST, RUN_STARTED)
+    directory = add_run(project, FIRST, RunStatus.RUNNING)
+
+    def live_on() -> None:
+        with FileLock(directory / ".lock", wait_seconds=5):
+            time.sleep(1.5)
+            journal(project, FIRST, RUN_COMPLETED)
+
+    holder = threading.Thread(target=live_on)
+    holder.start()
+    time.sleep(0.1)
+    called = pz("history", FIRST, "--follow", "--project", project)
+    holder.join()
+    assert [line.split()[1] for line in called.out.splitlines()] == ["run_started", "run_completed"]
+
+
+@pytest.mark.parametrize("field", ["nodes", "nodeCount", "mode", "status", "at", "durationMs", "rows", "live"])
+@pytest.mark.parametrize("value", ["null", "[1]", '"x"', "-5", "1e400", "true", '{"a":1}', "NaN"])
+def test_odd_fields_of_a_journal_break_nothing(pz: Call, project: Path, field: str, value: str) -> None:
+    """Each way of showing a journal survives each field of another kind, and its JSON parses."""
+    add_run(project, FIRST)
+    path = journal(project, FIRST, RUN_STARTED, NODE_STARTED, RUN_COMPLETED)
+    lines = [
+        re.sub(r"\}$", f',"odd":0,"{field}":{value}}}', re.sub(rf'"{field}":("[^"]*"|\\d+|true|\\[.*\\]),?', "", line))
+        for line in path.read_text().splitlines()
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    for arguments in (("history",), ("history", FIRST), ("history", FIRST, "--follow")):
+        called = pz(*arguments, "--json", "--project", project)
+        assert called.code == 0, called.err
+        for line in called.out.splitlines():
+            json.loads(line, parse_constant=pytest.fail)
+        assert pz(*arguments, "--project", project).code == 0
+
+
+def test_clock_that_went_back_gives_no_duration(pz: Call, project: Path) -> None:
+    """A run that finished before it started has no duration."""
+    directory = add_run(project, FIRST)
+    file = RunResultsFile(directory / "run_results.json", FIRST, START)
+    file.write(RunStatus.SUCCESS, [], START - timedelta(hours=1))
+    assert json.loads(pz("runs", "--json", "--project", project).out)["durationMs"] is None
 
 
 def test_symlinked_journal_is_never_opened(pz: Call, project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -57,3 +59,54 @@ def test_looking_at_a_lock_makes_no_file(tmp_path: Path) -> None:
     assert not is_locked(tmp_path / "x.lock")
     assert not is_locked(tmp_path / "missing" / "x.lock")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_probes_are_no_holders(tmp_path: Path) -> None:
+    """However many look at a free lock at once, none sees another one, and who acquires it waits the looks out."""
+    path = tmp_path / "x.lock"
+    path.touch()
+    seen: list[bool] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            seen.append(is_locked(path))
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.3)
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert len(seen) > 100
+    assert not any(seen)
+    over.clear()
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(50):
+            with FileLock(path, wait_seconds=5):
+                pass
+    finally:
+        over.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_lock_on_a_file_that_was_deleted_is_taken_again(tmp_path: Path) -> None:
+    """Who waits while the holder deletes the directory gets the lock of the new file, which excludes others."""
+    directory = tmp_path / "run"
+    path = directory / ".lock"
+    holder = FileLock(path)
+    holder.acquire()
+    waiter = FileLock(path, wait_seconds=5)
+    thread = threading.Thread(target=waiter.acquire)
+    thread.start()
+    time.sleep(0.1)
+    shutil.rmtree(directory)
+    holder.release()
+    thread.join()
+    assert is_locked(path)
+    waiter.release()

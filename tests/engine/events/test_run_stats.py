@@ -149,3 +149,25 @@ def test_json_says_null_for_what_is_not_known() -> None:
     assert shape["nodes"][0]["rows"] is None
     assert shape["nodes"][0]["checks"] is None
     assert (shape["rowsLoaded"], shape["rowsLoadedUnreported"], shape["rowsLoadedAtLeast"]) == (0, 1, True)
+
+
+def test_run_without_a_known_end_or_start_is_never_exact() -> None:
+    """A journal that lost its first or last line, and results that still say running, may leave nodes out."""
+    ended = event("run_completed", status="success")
+    assert fold([started(), *(done(node) for node in (LOAD, CLEAN, SINK))]).rows_written.is_at_least
+    assert fold([done(LOAD), ended]).rows_written.is_at_least
+    assert not fold([started(), *(done(node) for node in (LOAD, CLEAN, SINK)), ended]).rows_written.is_at_least
+    load = NodeResult("l", NodeKind.SOURCE_LOAD, "src_a__b", NodeStatus.SUCCESS, 5, 7)
+    assert rebuild(RUN, RunStatus.RUNNING, [load]).rows_written.is_at_least
+    assert not rebuild(RUN, RunStatus.SUCCESS, [load]).rows_written.is_at_least
+
+
+def test_fields_of_another_kind_say_nothing() -> None:
+    """Whoever wrote the journal: a value that is not what it should be is missing, and the rest is read."""
+    odd: list[Any] = [None, 5, "text", {"nodeId": 7, "name": []}, [], True]
+    for value in odd:
+        summary = fold([event("run_started", nodes=value, mode=value, projectName=value), done(LOAD)])
+        assert by_id(summary)["l"].rows == 5
+    summary = fold([event("run_started", nodes=odd), done(LOAD), event("node_completed", blockedBy=5, status=[])])
+    assert by_id(summary)["l"].rows == 5
+    assert summary.rows_loaded.is_at_least

@@ -160,6 +160,23 @@ def test_lost_race_is_a_note_with_both_codes(scene: Scene) -> None:
     assert "a.c" in (scene.reopen().watermarks.list_all() or {})
 
 
+def test_guard_needs_no_list_of_the_whole_store(scene: Scene) -> None:
+    """Where another entry is unreadable the list is, too; the guard compares with what the run saw of its own."""
+    scene.store.set("a.b", WatermarkEntry("id", "bigint", "100", "run-1"))
+    observed = scene.reopen().watermarks.list_all()
+
+    class Unlistable:
+        def __init__(self) -> None:
+            self.get, self.set, self.remove = scene.store.get, scene.store.set, scene.store.remove
+
+        def list_all(self) -> None:
+            return None
+
+    scene.stores = replace(scene.stores, watermarks=Unlistable())
+    held = scene.advance(load(value="99"), sink(SINK), sink(SECOND), observed=observed)
+    assert held == {"a.b": "this run captured a smaller value than the stored one"}
+
+
 def test_store_that_raises_is_isolated_per_entity(scene: Scene) -> None:
     """An entity that cannot be stored does not stop the next, and one note names all of them."""
 
