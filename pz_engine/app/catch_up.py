@@ -22,9 +22,8 @@ def next_step(outcome: RunOutcome, passes: int, max_runs: int) -> StopReason | N
     windowed = [result for result in outcome.results if result.caught_up is not None]
     if not windowed:
         return "no source with a stop"
-    behind = [result.name for result in windowed if not result.caught_up]
-    if not behind:
+    if all(result.caught_up for result in windowed):
         return "caught up"
-    if all(name in outcome.watermarks_held for name in behind):
+    if outcome.is_stalled:
         return "no watermark moved"
     return "max runs" if passes >= max_runs else None

@@ -131,6 +131,9 @@ class RunOutcome:
     watermarks_held: Mapping[str, str] = field(default_factory=dict)
     """Keys whose candidate was not stored, with the reason."""
 
+    is_stalled: bool = False
+    """There are windows left to read and none of their watermarks moved: the same run again would read the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -292,7 +292,19 @@ class _Run:
         )
         fault_point("before_terminal_results")
         results_file.write(outcome.status, outcome.results, finished_at=self._request.clock.now())
-        return replace(finished, notes=tuple(self._note.texts), watermarks_held=held)
+        return replace(
+            finished,
+            notes=tuple(self._note.texts),
+            watermarks_held=held,
+            is_stalled=self._is_stalled(outcome.results, held),
+        )
+
+    def _is_stalled(self, results: Sequence[NodeResult], held: Mapping[str, str]) -> bool:
+        """Tell whether windows are left to read and every one of their watermarks stayed."""
+        behind = [result.id for result in results if result.caught_up is False]
+        by_id = self._prepared.compiled.graph.by_id
+        loads = [node for node_id in behind if isinstance(node := by_id.get(node_id), SourceLoadNode)]
+        return bool(loads) and all(node.key in held for node in loads)
 
     def _outcome(self, outcome: DispatchOutcome) -> RunOutcome:
         return RunOutcome(
