@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.errors.diagnostics import Diagnostic
@@ -39,13 +40,18 @@ class AcceptReport:
 
 
 def accept_schemas(
-    project_dir: Path, keys: Sequence[str] = (), *, env: Mapping[str, str] | None = None
+    project_dir: Path,
+    keys: Sequence[str] = (),
+    *,
+    vars: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
+    env: Mapping[str, str] | None = None,
 ) -> AcceptReport:
     """Store the latest run's observed schemas as baselines.
 
     Args:
         project_dir: the project's directory.
         keys: `<connection>.<entity>` of each entity; none for all that differ.
+        vars: laid over the project's own, as for the run.
         env: laid over the process environment.
 
     Raises:
@@ -54,7 +60,7 @@ def accept_schemas(
     """
     from pz_engine.app.open_project import open_project
 
-    compiled = open_project(project_dir, env=env if env is not None else os.environ)
+    compiled = open_project(project_dir, vars=vars, env=env if env is not None else os.environ)
     if compiled.project is None:
         return AcceptReport((), None)
     run = next(stored_runs(compiled.project_dir), None)

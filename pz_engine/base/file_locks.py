@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 _POLL_SECONDS = 0.015
+_DIRECTORY_TRIES = 20
 
 
 class LockHeldError(Exception):
@@ -57,8 +58,13 @@ class FileLock:
                 descriptor = self._open()
 
     def _open(self) -> int:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        for _ in range(_DIRECTORY_TRIES):
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except (FileNotFoundError, FileExistsError) as error:  # perhaps the directory is just being deleted
+                failure = error
+        raise failure
 
     def release(self) -> None:
         """Drop the lock; the file stays."""

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from pz_engine.base.data_errors import without_data
 from pz_engine.base.sql_traces import first_sql_trace
 
 REMOVED: Final = "[value removed]"
@@ -128,7 +129,7 @@ _MOST_PASSES = 12
 
 
 def sanitize(message: str) -> str:
-    r"""Drop the statement echo (from the first `LINE <n>:` line on) and replace each single-quoted span.
+    r"""Drop the statement echo (from the first `LINE <n>:` line on), quoted data and each single-quoted span.
 
     >>> sanitize("Conversion Error: Could not convert string 'abc' to INT32")
     "Conversion Error: Could not convert string '***' to INT32"
@@ -140,7 +141,7 @@ def sanitize(message: str) -> str:
     'Conversion Error: Could not cast value *** to DECIMAL(38,0)'
     """
     kept: list[str] = []
-    for line in message.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+    for line in without_data(message.replace("\r\n", "\n").replace("\r", "\n").strip()).split("\n"):
         if line.lstrip().startswith("LINE "):
             break
         kept.append(line)

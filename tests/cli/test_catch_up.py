@@ -171,6 +171,8 @@ def test_state_that_cannot_be_stored_is_a_note(
     assert "files.events" in note
     assert "PZ0520" in note
     assert rows(project) == 10
+    lines = called.out.splitlines()
+    assert lines.index(next(line for line in lines if line.startswith("run "))) < lines.index(note)
 
 
 def test_pinned_backend_is_stronger_than_the_option(pz: Call, project: ProjectFactory, server: StateServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -144,3 +145,24 @@ def test_a_read_only_directory_fails_the_sink(project: ProjectFactory, read_only
     assert failed.name == "elsewhere.bad"
     assert failed.error is not None
     assert "read-only" in failed.error.message.lower()
+
+
+def test_a_disk_too_full_for_staging_starts_nothing(project: ProjectFactory) -> None:
+    """Where the run's own database does not fit, the run ends before any node and says that space is missing."""
+    (project.directory / ".pz").mkdir()
+    disk = mounted(project.directory / ".pz" / "runs", "size=8k")
+    next(disk)
+    try:
+        called = subprocess.run(
+            [sys.executable, "-m", "pz_engine", "run", "--all", "--project", str(project.directory)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert called.returncode == 3
+        assert "PZ0532" in called.stderr
+        assert "Traceback" not in called.stderr
+    finally:
+        next(disk, None)
+    assert [result.name for result in project.run().results]

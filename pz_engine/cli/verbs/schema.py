@@ -35,17 +35,21 @@ def json(terminal: Terminal, kind: str, *, wants_path: bool) -> int:
 @command.command("accept")
 @click.argument("targets", nargs=-1, metavar="[CONNECTION.ENTITY]...")
 @options.project_option
+@options.vars_option
 @options.verbosity_options
 @click.pass_obj
-def accept(terminal: Terminal, targets: tuple[str, ...], project_dir: Path, quiet: bool, verbose: int) -> int:
+def accept(
+    terminal: Terminal, targets: tuple[str, ...], project_dir: Path, vars_text: str | None, quiet: bool, verbose: int
+) -> int:
     """Make the schema that the latest run observed the accepted one.
 
     By default of every entity that differs. No connection is opened. See on_source_drift in project.yml.
     """
+    from pz_engine.app.arguments import parse_vars
     from pz_engine.app.schema_accept import accept_schemas
 
     verbosity = options.verbosity_of(quiet, verbose)
-    report = accept_schemas(project_dir, targets)
+    report = accept_schemas(project_dir, targets, vars=parse_vars(vars_text))
     reporting.print_notes(terminal, report.notes, verbosity)
     changes = 0
     for entity in report.accepted:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
-from pz_engine.base.file_locks import FileLock
+from pz_engine.base.file_locks import FileLock, is_locked
+from pz_engine.execute.run_dir import RunDirectory
 from pz_engine.state.retention import SweepReport, SweepRule, sweep
 
 
@@ -128,3 +130,27 @@ def test_dry_run_tells_and_deletes_nothing(tmp_path: Path) -> None:
         if not rule.purge:
             continue
         assert sweep(tmp_path, rule) == told
+
+
+def test_run_that_starts_is_never_swept(tmp_path: Path) -> None:
+    """Purging and probing in a loop neither keeps a new run from its lock nor takes its directory away."""
+    over = threading.Event()
+
+    def purge() -> None:
+        while not over.is_set():
+            sweep(tmp_path, SweepRule(0, purge=True))
+
+    sweepers = [threading.Thread(target=purge) for _ in range(2)]
+    for sweeper in sweepers:
+        sweeper.start()
+    try:
+        for number in range(150):
+            run = RunDirectory(tmp_path, f"20260101T000000000Z-{number:04x}")
+            run.create({"host": "test"})
+            assert (run.path / "host.json").exists()
+            assert is_locked(run.path / ".lock")
+            run.release()
+    finally:
+        over.set()
+        for sweeper in sweepers:
+            sweeper.join()
