@@ -1,4 +1,4 @@
-r"""Takes the data out of what DuckDB says about data.
+"""Takes the data out of what DuckDB says about data.
 
 Some kinds of error are raised while rows are being worked on, and their messages quote what was found there: a cell in
 single or double quotes, a bare number, a line of a file, a whole document, even a text that the query itself made with

@@ -6,9 +6,13 @@ place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
+
+HIDDEN: Final = "***"
+"""Stands for a value whose name cannot be told."""
 
 SHORTEST: Final = 6
 """Characters; a shorter value is too likely to be part of an ordinary word."""
@@ -50,17 +54,19 @@ class HiddenValues:
             if len(value.strip()) >= SHORTEST:
                 spelled.setdefault(value, shown)
                 spelled.setdefault(quote(value, safe=""), shown)
-        self._spelled = dict(sorted(spelled.items(), key=lambda pair: -len(pair[0])))
+        self._shown = {value.lower(): shown for value, shown in spelled.items()}
+        longest_first = sorted(self._shown, key=len, reverse=True)
+        self._values = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE) if spelled else None
 
     def hide(self, text: str) -> str:
-        """Return the text without any of the values.
+        """Return the text without any of the values, however they are capitalized: host names come back in lower case.
 
         >>> HiddenValues({"/srv/s3cret": "${ROOT}"}).hide("cannot read /srv/s3cret/a.csv")
         'cannot read ${ROOT}/a.csv'
         """
-        for value, shown in self._spelled.items():
-            text = text.replace(value, shown)
-        return text
+        if self._values is None:
+            return text
+        return self._values.sub(lambda found: self._shown.get(found[0].lower(), HIDDEN), text)
 
     @classmethod
     def of(cls, used: Mapping[str, str], variables: Mapping[str, Any]) -> HiddenValues:

@@ -129,7 +129,9 @@ class _Reader:
         token = self._variable("PZ_STATE_TOKEN")
         if token and url and url.lower().startswith("http://"):
             self.written.report.warn(
-                "PZ0530", "the state token would travel over plain http", line=self.written.table.line_of(keys.URL.name),
+                "PZ0530",
+                f"the state token would travel over plain http{'' if is_written else ' to PZ_STATE_URL'}",
+                line=self.written.table.line_of(keys.URL.name),
                 hint="use an https url",
             )  # fmt: skip
         return StateSettings("http", origin, url=url, timeout_seconds=self._timeout(), token=token)

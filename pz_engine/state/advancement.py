@@ -144,7 +144,7 @@ def _guard(entry: WatermarkEntry, current: WatermarkEntry | None) -> str | None:
 
 def _describe(error: Exception) -> str:
     if isinstance(error, PzStateError):
-        return f"{error.code} {error.message}" if error.code == "PZ0520" else error.message
+        return f"{error.code} {error.message}"
     return type(error).__name__
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import threading
 import time
 
 import pytest
 
+from pz_engine.base.stable_json import compact_json
 from pz_engine.cli.render.terminal import Terminal
 
 
@@ -127,3 +129,15 @@ def test_interactive_means_a_terminal_outside_ci(env: dict[str, str], is_interac
     terminal = Terminal(Screen(), None, env)
     assert (terminal.is_interactive, terminal.has_colour) == (is_interactive, has_colour)
     assert not Terminal(io.StringIO(), None, env).is_interactive
+
+
+def test_nothing_is_written_that_a_terminal_obeys() -> None:
+    """Escape sequences from a state file or a server are spelled out, and a line of JSON stays JSON with the same text."""
+    both = io.StringIO()
+    terminal = Terminal(both, both, {})
+    terminal.out("a\x1b[2Jb\x9bc\rd\te\u2028")
+    terminal.out(compact_json({"reason": "\x9b1m\x7f"}))
+    assert terminal.close()
+    first, second = both.getvalue().splitlines()
+    assert first == "a\\u001b[2Jb\\u009bc\\u000dd\te\\u2028"
+    assert json.loads(second) == {"reason": "\x9b1m\x7f"}

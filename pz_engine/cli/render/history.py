@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pz_engine.base.printable import printable
 from pz_engine.cli.render.tables import table_lines
 from pz_engine.events.journal_reader import JournalEnds
 from pz_engine.events.run_stats import NodeSummary, RowTotal, RunSummary
@@ -49,8 +50,13 @@ def record_line(record: Mapping[str, Any]) -> str:
     """Return one journal record as a line: when, what, and its plain values."""
     names = [name for name in _SHOWN_FIRST if name in record]
     names += [name for name in record if name not in names and name not in _ENVELOPE]
-    values = [f"{name}={record[name]}" for name in names if record[name] is not None and not _is_nested(record[name])]
-    return " ".join([str(record.get("at", MISSING)), str(record["event"]), *values])
+    values = [
+        f"{name}={printable(str(record[name]))}"
+        for name in names
+        if record[name] is not None and not _is_nested(record[name])
+    ]
+    head = [printable(str(record.get("at", MISSING))), printable(str(record["event"]))]
+    return " ".join([*head, *values])
 
 
 def _is_nested(value: Any) -> bool:

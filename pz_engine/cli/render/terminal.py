@@ -10,11 +10,15 @@ import contextlib
 import errno
 import os
 import queue
+import re
 import select
 import sys
 import threading
 from collections.abc import Mapping
 from typing import TextIO
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""What a terminal would obey and what is no text. It is written the way JSON escapes it, so a line of JSON stays one."""
 
 DRAIN_SECONDS = 5.0
 """How long a finished run waits for its output to be read."""
@@ -92,7 +96,7 @@ class Terminal:
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write, name="pz-terminal", daemon=True)
                 self._writer.start()
-        self._queue.put((is_error, line))
+        self._queue.put((is_error, _CONTROL.sub(_escape, line)))
 
     def _write(self) -> None:
         while (item := self._queue.get()) is not None and not self._is_abandoned:
@@ -115,6 +119,10 @@ class Terminal:
             descriptor = stream.fileno()  # type: ignore[union-attr]  # a missing stream is suppressed like a broken one
             if select.select([], [descriptor], [], 0)[1]:
                 os.write(descriptor, text.encode())
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
