@@ -99,6 +99,9 @@ class FaultyConnector:
 
 CONNECTORS: Final = {
     "faulty": FaultyConnector("faulty", _WRITES),
+    "faulty_feed": FaultyConnector(
+        "faulty_feed", _WRITES | Capability.STABLE_PARTITION_IDS | Capability.CHECKPOINTABLE_READS
+    ),
     "faulty_parts": FaultyConnector(
         "faulty_parts",
         _WRITES
@@ -108,12 +111,18 @@ CONNECTORS: Final = {
         | Capability.BOUNDED_WINDOW,
     ),
 }
-"""By name: one that reads in one piece and may be a feed, one that reads identified partitions with checkpoints."""
+"""By name: one that reads in one piece, in full or as a feed; one whose one piece has an identity and checkpoints; one
+that reads several such pieces and no feeds."""
 
 
 def faulty() -> FaultyConnector:
     """Return what the entry point `faulty` names."""
     return CONNECTORS["faulty"]
+
+
+def faulty_feed() -> FaultyConnector:
+    """Return what the entry point `faulty_feed` names."""
+    return CONNECTORS["faulty_feed"]
 
 
 def faulty_parts() -> FaultyConnector:
@@ -123,7 +132,7 @@ def faulty_parts() -> FaultyConnector:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """Make both connectors known for the length of a block, in this process and in its forks."""
+    """Make the connectors known for the length of a block, in this process and in its forks."""
     for name, connector in CONNECTORS.items():
         registry._loaded[name] = connector
     try:
@@ -134,7 +143,7 @@ def installed() -> Iterator[None]:
 
 
 def announce(directory: Path) -> None:
-    """Write an installed distribution that provides both connectors; put the folder on `PYTHONPATH` of a `pz`."""
+    """Write an installed distribution that provides the connectors; put the folder on `PYTHONPATH` of a `pz`."""
     distribution = directory / "pz_faulty-1.0.0.dist-info"
     distribution.mkdir(parents=True, exist_ok=True)
     (distribution / "METADATA").write_text("Metadata-Version: 2.1\nName: pz-faulty\nVersion: 1.0.0\n")
@@ -375,4 +384,14 @@ class _ConfirmingSession(_Session):
         return self._confirmed
 
 
-__all__ = ["CONNECTORS", "SCHEMA", "FaultyConnector", "announce", "die", "faulty", "faulty_parts", "installed"]
+__all__ = [
+    "CONNECTORS",
+    "SCHEMA",
+    "FaultyConnector",
+    "announce",
+    "die",
+    "faulty",
+    "faulty_feed",
+    "faulty_parts",
+    "installed",
+]

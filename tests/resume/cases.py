@@ -46,6 +46,13 @@ class SourceCase:
     checkpoints: bool = False
     ignores_bounds: bool = False
 
+    @property
+    def connection(self) -> str:
+        """Name of the connection it is read through."""
+        if not self.partitions:
+            return "plain"
+        return "feed" if self.shape == "feed" else "parts"
+
 
 @dataclass(frozen=True)
 class SinkCase:
@@ -141,6 +148,8 @@ def draw(seed: str, *, kills: bool) -> Case:
 
 def _draw_source(dice: random.Random, name: str) -> SourceCase:
     shape = dice.choice(("full", "incremental", "incremental", "feed"))
+    if shape == "feed" and dice.random() < 0.5:
+        return SourceCase(name, shape, 1, dice.random() < 0.7)
     if shape == "feed" or dice.random() < 0.4:
         return SourceCase(name, shape, ignores_bounds=shape == "incremental" and dice.random() < 0.3)
     return SourceCase(name, shape, dice.choice((1, 2, 3)), dice.random() < 0.5, dice.random() < 0.2)
@@ -221,8 +230,9 @@ def write_project(case: Case, directory: Path, world: World) -> None:
     retry = f"retry: {{ max_attempts: {case.attempts}, base_delay: 1ms, max_delay: 1ms }}"
     lines = []
     for name, connector, mine in (
-        ("plain", "faulty", [source for source in case.sources if not source.partitions]),
-        ("parts", "faulty_parts", [source for source in case.sources if source.partitions]),
+        ("plain", "faulty", [source for source in case.sources if source.connection == "plain"]),
+        ("feed", "faulty_feed", [source for source in case.sources if source.connection == "feed"]),
+        ("parts", "faulty_parts", [source for source in case.sources if source.connection == "parts"]),
     ):
         lines.append(
             f"{name}: {{ connector: {connector}, world: {world.directory}, {retry}, entities: {{ {_entities(mine)} }} }}"
@@ -233,7 +243,7 @@ def write_project(case: Case, directory: Path, world: World) -> None:
         "lake: { connector: localfiles, root: lake }",
     ]
     project.connections("\n".join(lines) + "\n")
-    connection = {source.name: "parts" if source.partitions else "plain" for source in case.sources}
+    connection = {source.name: source.connection for source in case.sources}
     target = {"transactional": "whole", "confirming": "slow", "parquet": "lake"}
     for number, pipeline in enumerate(case.pipelines):
         sinks = [_sink_call(target[sink.kind], sink) for sink in case.sinks if sink.pipeline == number]
