@@ -136,7 +136,7 @@ def draw(seed: str, *, kills: bool) -> Case:
     for number in range(dice.choices((1, 2, 3), (6, 5, 1))[0]):
         grows = {
             source.name: _draw_rows(
-                dice, source.name, sequence, dice.choice((0, 2, 4, 6, 8)) if number == 0 else dice.randint(1, 3)
+                dice, source.name, sequence, dice.choice((0, 4, 6, 8)) if number == 0 else dice.randint(1, 3)
             )
             for source in sources
             if number == 0 or dice.random() < 0.4
@@ -152,7 +152,7 @@ def _draw_source(dice: random.Random, name: str) -> SourceCase:
         return SourceCase(name, shape, 1, dice.random() < 0.7)
     if shape == "feed" or dice.random() < 0.4:
         return SourceCase(name, shape, ignores_bounds=shape == "incremental" and dice.random() < 0.3)
-    return SourceCase(name, shape, dice.choice((1, 2, 3)), dice.random() < 0.5, dice.random() < 0.2)
+    return SourceCase(name, shape, dice.choice((1, 2, 3)), dice.random() < 0.6, dice.random() < 0.2)
 
 
 def _draw_pipelines(dice: random.Random, sources: tuple[SourceCase, ...]) -> tuple[PipelineCase, ...]:
@@ -199,7 +199,7 @@ def _draw_faults(
     for number in range(dice.choice((1, 1, 2))):
         entity = dice.choice(entities)
         if entity in readable or entity == DIM:
-            point = dice.choice(("plan", "partition", "page", "page", "page", "read_end"))
+            point = dice.choice(("plan", "partition", "page", "page", "page", "page", "page", "read_end"))
             source = readable.get(entity)
             if source is not None and source.checkpoints and dice.random() < 0.2:
                 point = "checkpoint"
@@ -215,7 +215,8 @@ def _draw_faults(
                 actions += ["landed", "wrong_count"] + (["half", "half"] if point == "batch" else ["unknown"])
             if kills and number == 0:
                 actions = ["kill"] if point == "begin" else ["kill", "kill_landed"]
-        faults.append(Fault(point, dice.choice(actions), entity, dice.choice((0, 0, 0, 1, 2))))
+        skips = (0, 1, 1, 2, 3) if point == "page" else (0, 0, 0, 1, 2)
+        faults.append(Fault(point, dice.choice(actions), entity, dice.choice(skips)))
     return Step(step.action, step.grows, tuple(faults))
 
 
@@ -262,7 +263,7 @@ def write_project(case: Case, directory: Path, world: World) -> None:
 def _entities(sources: list[SourceCase]) -> str:
     found = []
     for source in sources:
-        options = ["page_rows: 2", "columns: { id: varchar, seq: bigint, v: bigint }"]
+        options = [f"page_rows: {1 if source.checkpoints else 2}", "columns: { id: varchar, seq: bigint, v: bigint }"]
         if source.shape == "incremental":
             options.append("sync: { mode: incremental, cursor: seq }")
         if source.shape == "feed":

@@ -60,6 +60,14 @@ class _Sequence:
             with _fault_set(step.engine_fault):
                 answer = run_here(self._project, step.action)
         self._counts[answer["end"]] += 1
+        newest = (self._newest_results() or {"nodes": []})["nodes"] if answer["end"] == "finished" else []
+        self._counts["carried forward"] += sum(node.get("provenance") == "carried_forward" for node in newest)
+        self._counts["loads reused"] += sum(node.get("provenance") == "reused" for node in newest)
+        for key in ("reused", "resumed"):
+            self._counts[f"partitions {key}"] += sum(node.get("partitions", {}).get(key, 0) > 0 for node in newest)
+        self._counts["deliveries resumed"] += sum(
+            node.get("delivery", {}).get("resumed_rows", 0) > 0 for node in newest
+        )
         self._counts["acted"] += len(step.faults) - len(self._world.remaining())
         return self._model.check(step, answer, before, self._look(logged))
 
