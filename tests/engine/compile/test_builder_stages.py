@@ -25,16 +25,10 @@ def base(project):
         ("INSERT INTO {{ sink('c', 'e') }} x {{ sink('c', 'f') }} select 1", [("PZ0208", "pipelines/p.sql:1")]),
         ("INSERT INTO {{ sink('c', 'e') }}, {{ sink('c', 'f') }} select 1", [("PZ0208", "pipelines/p.sql:1")]),
         ("INSERT INTO [{{ sink('c', 'e') }}, {{ sink('c', 'e') }}] select 1", [("PZ0208", "pipelines/p.sql:1")]),
-        ("INSERT INTO {{ sink('x', 'e') }} select 1", [("PZ0201", "pipelines/p.sql:1")]),
-        ("select *\nfrom {{ source('x', 'e') }}", [("PZ0201", "pipelines/p.sql:2")]),
-        ("select *\n\nfrom {{ ref('nope') }}", [("PZ0201", "pipelines/p.sql:3")]),
-        ("select * from {{ ref('p') }}", [("PZ0202", None)]),
-        ("INSERT INTO {{ sink('c', 'e', strategy: 'merge') }} select 1", [("PZ0209", "pipelines/p.sql:1")]),
-        ("INSERT INTO {{ sink('c', 'e', keys: ['a']) }} select 1", [("PZ0211", "pipelines/p.sql:1")]),
     ],
 )
-def test_each_wrong_pipeline_has_its_code(base, sql, expected):
-    """A misplaced sink, an unknown name or a missing key is one problem in the pipeline's file."""
+def test_a_misplaced_sink_is_one_problem(base, sql, expected):
+    """Whatever the shape, the line is that of the first call."""
     assert base.sql("p", sql).found() == expected
 
 
@@ -59,19 +53,6 @@ def test_unknown_names_come_with_near_misses(base):
     base.sql("stg_orders", "select 1").sql("p", "select * from {{ ref('stg_order') }}")
     (problem,) = base.problems()
     assert problem.hint == "did you mean 'stg_orders'?"
-
-
-@pytest.mark.parametrize(
-    ("yaml", "sql"),
-    [
-        ("read:", "select * from {{ source('c', 'e', format: 'csv') }}"),
-        ("write: {format: csv}", "INSERT INTO {{ sink('c', 'e', strategy: 'append') }} select 1"),
-    ],
-)
-def test_a_side_is_declared_in_one_place(project, yaml, sql):
-    """YAML and call arguments together are PZ0341 at the call's line, even when they agree."""
-    project.write("connections.yml", f"c:\n  connector: localfiles\n  entities:\n    e:\n      {yaml}\n").sql("p", sql)
-    assert project.found() == [("PZ0341", "pipelines/p.sql:1")]
 
 
 def test_the_two_sides_are_independent(project):
@@ -101,14 +82,6 @@ def test_one_output_has_one_writer(base):
     (problem,) = base.problems()
     assert (problem.code, problem.place) == ("PZ0206", "pipelines/b.sql:1")
     assert "'a', 'b'" in problem.message
-
-
-def test_cycles_show_their_path_once(base):
-    """Two pipelines that read each other are one PZ0202."""
-    base.sql("a", "select * from {{ ref('b') }}").sql("b", "select * from {{ ref('a') }}")
-    (problem,) = base.problems()
-    assert problem.code == "PZ0202"
-    assert "a -> b -> a" in problem.message
 
 
 def test_staging_names_are_unique_in_any_case(base):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pz_engine.compile.pushdown import analyse_reader, combine_hints
 from pz_engine.duck.introspect import SqlParser
 
-EXAMPLES = int(os.environ.get("PZ_FUZZ_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("PZ_FUZZ", "0")) or 200
 PARSER = SqlParser()
 CONTRACT = ("id", "a", "s", "n", "u")
 
