@@ -184,7 +184,11 @@ class Model:
             pipeline = self.case.pipelines[sink.pipeline]
             above = {load_name(source) for source in self.case.sources if source.name in pipeline.sources}
             above |= {"src_plain__dim"} if pipeline.joins else set()
-            committed = self.prior.nodes.get(sink_name(sink), {}).get("status") == "success"
+            proven = (
+                f"p{sink.pipeline}",
+                sink_name(sink),
+            )  # a pipeline that had no part in the prior run proves nothing
+            committed = all(self.prior.nodes.get(name, {}).get("status") == "success" for name in proven)
             if committed and above <= set(nodes) and nodes.get(sink_name(sink), {}).get("provenance") is None:
                 yield f"{sink_name(sink)} had committed and is not carried forward"
 
