@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo dev test check bench docs golden-update clean
+.PHONY: demo dev test soak check bench docs golden-update clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +22,10 @@ dev: $(VENV)/.developed  ## dagster dev on the example project
 
 test: $(VENV)/.developed  ## every test that needs neither network nor services
 	$(BIN)/python -m pytest
+
+soak: $(VENV)/.developed  ## 50,000 random sequences of faults and kills, from a new seed each time
+	PZ_SEQUENCES=$${PZ_SEQUENCES:-50000} PZ_SEED=$${PZ_SEED:-$$(date +%s)} \
+		$(BIN)/python -m pytest -n auto --dist load tests/resume
 
 check: $(VENV)/.developed  ## format, lint, types, import rules
 	$(BIN)/ruff format --check .

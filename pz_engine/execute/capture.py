@@ -8,18 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pz_engine.compile.dag import SourceLoadNode
-from pz_engine.duck.quoting import quote_identifier
+from pz_engine.duck.quoting import quote_identifier, quote_literal
 from pz_engine.duck.session import DuckCursor
 from pz_engine.execute.bounds import Bounds
+from pz_engine.execute.ledgers.partition_ledger import Reach
 from pz_engine.execute.outcome import NodeFailure
 from pz_engine.model.cursor_values import CURSOR_TYPES, canonicalize, compare, cursor_type_of, duck_literal
 from pz_engine.model.run import ColumnType, WatermarkCandidate
 
 
 def capture_candidate(
-    cursor: DuckCursor, node: SourceLoadNode, relation: str, columns: tuple[ColumnType, ...], bounds: Bounds
+    cursor: DuckCursor,
+    node: SourceLoadNode,
+    relation: str,
+    columns: tuple[ColumnType, ...],
+    bounds: Bounds,
+    reach: Reach | None = None,
 ) -> WatermarkCandidate | None:
-    """Return the highest cursor value that landed, capped by the window.
+    """Return the highest cursor value that landed, capped by the window and, without one, by the oldest rows' reach.
 
     Raises:
         NodeFailure: `PZ0505`, the column is missing or has a type that cannot be a cursor.
@@ -43,6 +49,10 @@ def capture_candidate(
         "date": f"strftime(max({column}), '%Y-%m-%d')",
         "timestamp": f"strftime(cast(max({column}) as timestamp), '%Y-%m-%dT%H:%M:%S.%f')",
     }.get(kind, f"cast(max({column}) as varchar)")
+    if reach is not None and bounds.upper is None:
+        if reach.value is None:
+            return None
+        inside = f" where {column} <= cast({quote_literal(reach.value)} as {_landed_type(columns, name)})"
     found = cursor.scalar(f"select {text} from {relation}{inside}")
     value = canonicalize(kind, str(found)) if found is not None else None
     if bounds.upper is not None and (value is None or compare(kind, value, bounds.upper) > 0):
@@ -57,13 +67,17 @@ def landed_cursor_type(node: SourceLoadNode, columns: tuple[ColumnType, ...]) ->
         NodeFailure: `PZ0505`.
     """
     name = node.incremental.cursor if node.incremental else ""
-    landed = next((column.type for column in columns if column.name.lower() == name.lower()), None)
+    landed = _landed_type(columns, name)
     kind = cursor_type_of(landed) if landed is not None else None
     if kind is None:
         what = "is missing" if landed is None else f"landed as {landed}"
         allowed = ", ".join(sorted(CURSOR_TYPES))
         raise NodeFailure("PZ0505", f"cursor column '{name}' of '{node.key}' {what}; a cursor is one of {allowed}")
     return kind
+
+
+def _landed_type(columns: tuple[ColumnType, ...], name: str) -> str | None:
+    return next((column.type for column in columns if column.name.lower() == name.lower()), None)
 
 
 def note_null_cursors(cursor: DuckCursor, node: SourceLoadNode, relation: str, note: Callable[[str], None]) -> None:

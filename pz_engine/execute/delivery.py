@@ -10,10 +10,9 @@ import contextlib
 
 from pz_engine.compile.dag import SinkWriteNode
 from pz_engine.connectors.api import CheckpointingSession, WriteSession
-from pz_engine.duck.session import DuckCursor
 from pz_engine.execute.context import Attempt
 from pz_engine.execute.ledgers.delivery_ledger import Delivery, DeliveryLedger
-from pz_engine.execute.ledgers.fingerprint import Fingerprint, fingerprint_of
+from pz_engine.execute.ledgers.fingerprint import fingerprint_of
 from pz_engine.execute.ledgers.partition_ledger import META_SCHEMA
 from pz_engine.execute.prior_database import ALIAS
 
@@ -62,10 +61,9 @@ class ResumableDelivery:
     def _resume(self) -> int:
         kept = self._ledger.read()
         if kept is None:
-            kept = _prior_delivery(self._attempt, self._node, self._fingerprint)
-        if kept is None:
             return 0
-        if kept.rows > 0 and kept.fingerprint == self._fingerprint and self._session.try_resume_from(kept.rows):
+        is_of_these_rows = kept.fingerprint == self._fingerprint and 0 < kept.rows <= self._fingerprint.rows
+        if is_of_these_rows and self._session.try_resume_from(kept.rows):
             return kept.rows
         self._ledger.clear()
         return 0
@@ -78,17 +76,23 @@ def resumable(attempt: Attempt, node: SinkWriteNode, relation: str, session: Wri
     return ResumableDelivery(attempt, node, relation, session)
 
 
-def _prior_delivery(attempt: Attempt, node: SinkWriteNode, fingerprint: Fingerprint) -> Delivery | None:
-    """Take what the continued run's destination had confirmed, when it was of exactly these rows."""
-    context = attempt.context
+def carry_over(attempt: Attempt, node: SinkWriteNode, relation: str) -> None:
+    """Remember here what the continued run's destination had confirmed, when it was of exactly these rows.
+
+    Before anything of the write can fail: a retry of this run then still knows of it.
+    """
+    context, cursor = attempt.context, attempt.cursor
     if context.resume is None or node.id not in context.resume.deliveries or context.prior is None:
-        return None
-    cursor: DuckCursor = attempt.cursor
+        return
     if not context.prior.is_usable(cursor):
-        return None
+        return
     with context.prior.falling_back(f"the delivery of {node.name} starts from its beginning"):
         if not context.prior.has_table(cursor, META_SCHEMA, "sink_deliveries"):
-            return None
+            return
         found = DeliveryLedger(cursor, node.id, ALIAS).read()
-        return found if found is not None and found.fingerprint == fingerprint else None
-    return None
+        if found is None or found.fingerprint != fingerprint_of(cursor, relation):
+            return
+        context.ledgers.ensure(cursor)
+        ledger = DeliveryLedger(cursor, node.id)
+        if ledger.read() is None:
+            ledger.write(found)

@@ -16,6 +16,7 @@ from pz_engine.events.types import (
     RunEvent,
     SourceDriftDetected,
 )
+from pz_engine.execute.ledgers.partition_ledger import Reach
 from pz_engine.model.run import (
     ChannelTimings,
     ColumnType,
@@ -64,6 +65,7 @@ class Execution:
     observed_schema: ObservedSchema | None = None
     sync_token: str | None = field(default=None, repr=False)
     partitions: PartitionCounts | None = None
+    reach: Reach | None = None
     provenance: str | None = None
     location: str | None = None
     bytes: int | None = None

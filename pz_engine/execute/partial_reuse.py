@@ -77,7 +77,7 @@ def copy_prior_partitions(
             prior.say_unusable(what, problem)
             return 0
         with attempt.cursor.transaction():
-            return _copy(attempt.cursor, prior, node, ledger, done, checkpoints)
+            return _copy(attempt.cursor, prior, node, ledger, recorded, done, checkpoints)
     return 0
 
 
@@ -110,6 +110,7 @@ def _copy(
     prior: PriorDatabase,
     node: SourceLoadNode,
     ledger: PartitionLedger,
+    recorded: PartitionLedger,
     done: Mapping[str, int],
     checkpoints: Mapping[str, Checkpoint],
 ) -> int:
@@ -118,6 +119,9 @@ def _copy(
     )
     for identity, rows in done.items():
         ledger.mark_done(identity, rows)
+    earlier = recorded.reach()
+    if earlier is not None:
+        ledger.record_reach(earlier)
     names = PartNames(node.id)
     for identity, checkpoint in checkpoints.items():
         part = names.part(identity)

@@ -19,11 +19,11 @@ from pz_engine.base.fault_points import fault_point
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.connectors.api import BatchOptions, CheckpointingPartition, IdentifiedPartition, Partition
 from pz_engine.duck.ingest import create_landing_table, insert_batch
-from pz_engine.duck.quoting import staging_relation
+from pz_engine.duck.quoting import quote_identifier, staging_relation
 from pz_engine.duck.session import DuckCursor
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.execute.context import Attempt
-from pz_engine.execute.ledgers.partition_ledger import Checkpoint, PartitionLedger
+from pz_engine.execute.ledgers.partition_ledger import Checkpoint, PartitionLedger, Reach
 from pz_engine.execute.outcome import NodeFailure
 from pz_engine.execute.partial_reuse import PartNames, copy_prior_partitions
 from pz_engine.model.run import PartitionCounts
@@ -45,6 +45,8 @@ class LandedPartitions:
 
     counts: PartitionCounts
     bytes: int
+    reach: Reach | None = None
+    """How far the oldest rows reach, when not all were read by this attempt."""
 
 
 def land_partitions(
@@ -101,12 +103,27 @@ class _PartitionedLoad:
         self._attempt.context.ledgers.ensure(cursor)
         reused = self._prepare(cursor, ledger, is_feed=is_feed)
         before = ledger.done()
+        reach = self._reach(cursor, ledger) if before else None
         waiting = [(identity, part) for identity, part in self._partitions.items() if identity not in before]
         self._read_all(waiting)
         self._raise_faults(len(waiting))
         done = ledger.done()
         counts = PartitionCounts(len(self._partitions), len(done), reused, self._tally.resumed)
-        return LandedPartitions(counts, self._tally.bytes)
+        return LandedPartitions(counts, self._tally.bytes, reach)
+
+    def _reach(self, cursor: DuckCursor, ledger: PartitionLedger) -> Reach | None:
+        """Return how far the rows that landed first reach, before later ones join them.
+
+        What came to the source since then may be missing from their partitions, wherever the later ones reach.
+        """
+        if self._node.incremental is None:
+            return None
+        known = ledger.reach()
+        if known is None:
+            column = quote_identifier(self._node.incremental.cursor)
+            known = Reach(cursor.scalar(f"select cast(max({column}) as varchar) from {self._main}"))
+            ledger.record_reach(known)
+        return known
 
     def _prepare(self, cursor: DuckCursor, ledger: PartitionLedger, *, is_feed: bool) -> int:
         """Bring ledger and tables into a state to go on from; returns how many partitions a prior run gave."""

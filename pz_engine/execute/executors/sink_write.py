@@ -15,7 +15,7 @@ from pz_engine.duck.egress import stream_batches, write_schema
 from pz_engine.duck.quoting import staging_relation
 from pz_engine.events.types import NodeProgress
 from pz_engine.execute.context import Attempt
-from pz_engine.execute.delivery import ResumableDelivery, resumable
+from pz_engine.execute.delivery import ResumableDelivery, carry_over, resumable
 from pz_engine.execute.gates.merge_keys import guard_merge_keys
 from pz_engine.execute.native_write import committed_files, prepare_copy, run_copy
 from pz_engine.execute.opened import open_sink
@@ -80,6 +80,7 @@ def _stream(attempt: Attempt, node: SinkWriteNode) -> Execution:
     columns = cursor.describe(f"select * from {relation}")
     schema = write_schema(cursor, relation)
     counters = _Stream()
+    carry_over(attempt, node, relation)
     with open_sink(context, node) as opened:
         sink = opened.sink
         spec = write_spec(node, WriteAttempt(node.id, context.run_id, attempt.ordinal))

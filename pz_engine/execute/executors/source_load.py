@@ -52,7 +52,12 @@ def load_source(attempt: Attempt, node: SourceLoadNode) -> Execution:
     else:
         execution = _land_batches(attempt, node, relation, bounds)
     columns = cursor.describe(f"select * from {relation}")
-    candidate = capture_candidate(cursor, node, relation, columns, bounds)
+    candidate = capture_candidate(cursor, node, relation, columns, bounds, execution.reach)
+    if execution.reach is not None and bounds.upper is None:
+        context.note(
+            f"{node.key}: its partitions were read at different times, so the watermark goes no further than those read "
+            "first; the next run reads on from there"
+        )
     note_null_cursors(cursor, node, relation, context.note)
     if bounds.is_caught_up:
         context.note(f"{node.key} is caught up: the watermark {bounds.lower} has reached until")
@@ -97,7 +102,7 @@ def _land_batches(attempt: Attempt, node: SourceLoadNode, relation: str, bounds:
             window = (bounds.lower, bounds.upper) if bounds.lower is not None and bounds.upper is not None else None
             is_feed = context.plan.by_id[node.id].read_shape is ReadShape.FEED
             landed = land_partitions(attempt, node, partitions, schema, window=window, is_feed=is_feed)
-            execution = Execution(rows=None, partitions=landed.counts, bytes=landed.bytes)
+            execution = Execution(rows=None, partitions=landed.counts, bytes=landed.bytes, reach=landed.reach)
         else:
             execution = _pump(attempt, node, relation, partitions, schema)
         execution = replace(execution, ops=opened.ops, sync_token=_token(partitions))

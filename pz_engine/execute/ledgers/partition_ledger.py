@@ -18,6 +18,7 @@ _TABLES: Final = {
     "partitions_done": "node_id varchar not null, partition_id varchar not null, rows bigint not null",
     "partition_checkpoints": "node_id varchar not null, partition_id varchar not null, checkpoint varchar not null, "
     "rows bigint not null",
+    "node_reach": "node_id varchar not null, reached varchar",
     "node_window": "node_id varchar not null, lower varchar not null, upper varchar not null",
     "sink_deliveries": "node_id varchar not null, acknowledged_rows bigint not null, relation_count bigint not null, "
     "relation_hash varchar not null",
@@ -31,6 +32,14 @@ class Checkpoint:
     token: str
     rows: int
     """Rows of the part table that the token covers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far along its cursor a load was known to be complete when its oldest rows were read."""
+
+    value: str | None
+    """Highest cursor value of those rows as DuckDB writes it; None when no row has one."""
 
 
 class LedgerTables:
@@ -84,6 +93,16 @@ class PartitionLedger:
         if window is not None:
             self._cursor.execute(f"insert into {self._schema}.node_window values (?, ?, ?)", [self._node_id, *window])
 
+    def reach(self) -> Reach | None:
+        """Return how far the oldest landed rows reach; None when all rows are of one reading."""
+        query = f"select reached from {self._schema}.node_reach where node_id = ?"
+        found = self._cursor.rows(query, [self._node_id])
+        return Reach(found[0][0]) if found else None
+
+    def record_reach(self, reach: Reach) -> None:
+        """Store how far the oldest landed rows reach."""
+        self._cursor.execute(f"insert into {self._schema}.node_reach values (?, ?)", [self._node_id, reach.value])
+
     def mark_done(self, partition: str, rows: int) -> None:
         """Count a partition as landed; its checkpoint has no use any more."""
         self._delete("partitions_done", partition)
@@ -107,7 +126,7 @@ class PartitionLedger:
 
     def forget_all(self) -> None:
         """Remove everything about the node."""
-        for table in ("partitions_done", "partition_checkpoints", "node_window"):
+        for table in ("partitions_done", "partition_checkpoints", "node_reach", "node_window"):
             self._cursor.execute(f"delete from {self._schema}.{table} where node_id = ?", [self._node_id])
 
     def _delete(self, table: str, partition: str) -> None:
