@@ -139,7 +139,7 @@ def _equip(context: RunContext, node: SourceLoadNode | SinkWriteNode, side: Sour
     if isinstance(side, GatedOperations):
         pacer = context.instances.pacer(node.connection)
         say, policy = _notices(context, node.connection), retry_policy_of(context.compiled, node)
-        gate = OperationGate(pacer, policy, context.jitter, lambda: say("warning", _LONG_PAUSE))
+        gate = OperationGate(pacer, policy, context.jitter, lambda: say("warn", _LONG_PAUSE))
         side.use_gate(gate)
     if isinstance(side, NoticeEmitter):
         side.use_notices(_notices(context, node.connection))

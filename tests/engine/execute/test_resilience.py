@@ -324,7 +324,7 @@ def test_long_pause_is_said_and_ends_with_the_try(project: ProjectFactory, scrip
     assert time.monotonic() - started < 10
     assert failed.error.code == "PZ0525"
     (said,) = [event for event in events if isinstance(event, ConnectorLog)]
-    assert (said.level, said.connection) == ("warning", "api")
+    assert (said.level, said.connection) == ("warn", "api")
     assert "quota is used up" in said.message
     assert "15m" in said.message
 

@@ -234,7 +234,7 @@ class HttpPartition:
                     hint=objection.hint,
                 )
         outcome = "only these pages landed" if order is None else "the next run goes on after the last value"
-        self.notice("warning", f"{self.spec.entity}: max_pages ({most}) ended the crawl; {outcome}")
+        self.notice("warn", f"{self.spec.entity}: max_pages ({most}) ended the crawl; {outcome}")
         return True
 
     def _endless(self, cause: str) -> PzConnectorError:
