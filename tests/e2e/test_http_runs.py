@@ -321,6 +321,27 @@ def test_capped_full_read_says_that_it_is_a_part(factory: ProjectFactory) -> Non
     assert line == "connector [warn] api: rows: max_pages (2) ended the crawl; only these pages landed"
 
 
+def test_numbers_land_as_the_page_of_the_connector_says(factory: ProjectFactory) -> None:
+    """Decimals keep their digits, a double is the nearest one, a float is rounded once more; zero is never made up."""
+    body = b'[{"a": 9007199254740993, "b": 16777217, "c": 0.1234567890123456789, "d": 9007199254740993}]'
+    with HttpApi(lambda request: Answer(body=body)) as api:
+        factory.connections(
+            f"api: {{ connector: http, base_url: '{api.url}' }}\nwarehouse: {{ connector: duckdb, path: warehouse.duckdb }}\n"
+        )
+        factory.pipeline(
+            "numbers",
+            "INSERT INTO {{ sink('warehouse', 'numbers', strategy: 'replace') }}\nSELECT * FROM {{ source('api', 'n', "
+            "path: '/n', columns: { a: 'double', b: 'float', c: 'decimal(25,19)', d: 'bigint' }) }}",
+        )
+        assert factory.run().exit_code == 0
+        for misfit in (b'[{"a": 1e-400}]', b'[{"b": 1e-50}]', b'[{"b": 1e39}]', b'[{"d": 1.5}]', b'[{"c": 1e-20}]'):
+            api.script.append(Answer(body=misfit))
+            assert factory.run().exit_code == 1
+    with duckdb.connect(str(factory.directory / "warehouse.duckdb"), read_only=True) as connection:
+        found = connection.execute("select a, b::double, c::varchar, d from numbers").fetchall()
+    assert found == [(9007199254740992.0, 16777216.0, "0.1234567890123456789", 9007199254740993)]
+
+
 def test_slow_services_do_not_hold_each_other_up(factory: ProjectFactory) -> None:
     """Requests of independent entities are in flight at the same time."""
     together = threading.Barrier(3, timeout=10)
