@@ -75,6 +75,12 @@ class AppliedEdit:
 class StateUnreadableError(Exception):
     """The stored watermarks cannot be read, so nothing can be changed."""
 
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+        """Where they are kept."""
+
+        super().__init__(backend)
+
 
 def plan_edit(project_dir: Path, request: EditRequest, *, env: Mapping[str, str] | None = None) -> PlannedEdit:
     """Find out what a change would do; nothing is written.
@@ -92,7 +98,7 @@ def plan_edit(project_dir: Path, request: EditRequest, *, env: Mapping[str, str]
     try:
         entry = stores.watermarks.get(key)
         if entry is None and stores.watermarks.list_all() is None:
-            raise StateUnreadableError
+            raise StateUnreadableError(settings.backend)
         if entry is None:
             raise _no_entry(stores, key)
         after = _after(project_dir, request, key, entry, notes)

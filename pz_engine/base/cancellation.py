@@ -43,8 +43,8 @@ class CancelToken:
         return self._event.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep for at most `seconds`; True when cancelled meanwhile."""
-        return self._event.wait(seconds)
+        """Sleep for at most `seconds`, however many they are; True when cancelled meanwhile."""
+        return self._event.wait(min(seconds, threading.TIMEOUT_MAX))
 
     def raise_if_set(self) -> None:
         """Raise `Cancelled` when the token is set."""

@@ -46,6 +46,9 @@ class ConnectionUse:
     writes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Write options per entity."""
 
+    cursors: Mapping[str, str] = field(default_factory=dict)
+    """Cursor column of every entity that is read incrementally, where `sync` or a pipeline names one."""
+
     @property
     def base_dir(self) -> Path:
         """Folder that relative paths resolve against."""

@@ -1,7 +1,7 @@
 """Passes a unit's attempts through the circuit breakers of its connections.
 
 A refused entry is waited out and costs no attempt; the third refusal of one unit is its end, so waiting is bounded by
-two cool-downs. A failure is told to the connection it belongs to, a success to all.
+two cool-downs. A cool-down that the far side made longer than a try may take is not waited out at all. A failure is told to the connection it belongs to, a success to all.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.durations import format_duration
 from pz_engine.execute.instances import Instances, instance_key
 from pz_engine.execute.outcome import BreakerRefusal
+from pz_engine.resilience.breaker import CircuitBreaker
 
 _LAST_DENIAL = 3
 
@@ -20,7 +21,15 @@ _LAST_DENIAL = 3
 class Admission:
     """The breakers of one unit, in ordinal order of their connections; used by one thread."""
 
-    def __init__(self, instances: Instances, connections: Sequence[str]) -> None:
+    def __init__(self, instances: Instances, connections: Sequence[str], limit: timedelta | None = None) -> None:
+        """Prepare to enter.
+
+        Args:
+            instances: the run's breakers.
+            connections: names, in ordinal order.
+            limit: longest time of one try; None when it is not limited.
+        """
+        self._limit = limit
         found = ((name, instances.breaker(name)) for name in connections)
         self._breakers = {name: breaker for name, breaker in found if breaker is not None}
         self._tickets: dict[str, int] = {}
@@ -37,7 +46,7 @@ class Admission:
         for name, breaker in self._breakers.items():
             while not (entry := breaker.try_enter()).is_admitted:
                 self._denials += 1
-                if self._denials >= _LAST_DENIAL:
+                if self._denials >= _LAST_DENIAL or self._is_too_long(breaker, entry.wait_seconds):
                     self.abandon()
                     raise BreakerRefusal(
                         name,
@@ -48,6 +57,10 @@ class Admission:
                     self.abandon()
                     raise Cancelled
             self._tickets[name] = entry.ticket
+
+    def _is_too_long(self, breaker: CircuitBreaker, wait: float) -> bool:
+        """Tell whether the far side asks for more patience than the project has; a declared cool-down is its own will."""
+        return self._limit is not None and wait > max(self._limit, breaker.configured).total_seconds()
 
     def succeed(self) -> None:
         """Tell every breaker that the attempt succeeded."""

@@ -64,7 +64,7 @@ class _Watched(Generic[_Result]):
         threading.Thread(target=work, name="pz-attempt", daemon=True).start()
 
     def result(self, limit: timedelta, cancel: CancelToken, subject: str, grace: timedelta) -> _Result:
-        has_expired = not self._ended.wait(limit.total_seconds())
+        has_expired = not self._ended.wait(min(limit.total_seconds(), threading.TIMEOUT_MAX))
         if has_expired:
             self._token.set()
             if not self._ended.wait(grace.total_seconds()):

@@ -89,7 +89,7 @@ class NodeRunner:
         context, started = self._context, self._context.clock.monotonic()
         for member in unit.members:
             context.publisher.emit(NodeStarted, node_id=member.id, kind=member.kind, node_name=member.name)
-        admission = Admission(context.instances, unit.connections)
+        admission = Admission(context.instances, unit.connections, context.engine.node_timeout)
         ordinal, warnings = 0, WarningSlot()
         while True:
             ordinal, warnings = ordinal + 1, WarningSlot()

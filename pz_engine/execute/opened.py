@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pz_engine.base.durations import format_duration
 from pz_engine.base.redact import sanitize
 from pz_engine.compile.dag import SinkWriteNode, SourceLoadNode
 from pz_engine.connectors.api import (
@@ -31,6 +32,12 @@ from pz_engine.model.run import OperationCounts
 from pz_engine.plan.effective_policies import retry_policy_of
 from pz_engine.plan.specs import connector_config, connector_of, read_spec
 from pz_engine.resilience.operation_gate import OperationGate
+from pz_engine.resilience.rate_limit import LONGEST_BUDGET_WAIT
+
+_LONG_PAUSE = (
+    "the quota is used up, as the far side says; requests wait until it starts anew, "
+    f"{format_duration(LONGEST_BUDGET_WAIT)} at most each"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ def open_source(context: RunContext, node: SourceLoadNode) -> Iterator[OpenedSou
     try:
         yield OpenedSource(connector, _equip(context, node, source), source)
     finally:
-        source.close()
+        close_quietly(context, node, source.close)
 
 
 @contextmanager
@@ -111,7 +118,19 @@ def open_sink(context: RunContext, node: SinkWriteNode) -> Iterator[OpenedSink]:
     try:
         yield OpenedSink(connector, _equip(context, node, sink), sink)
     finally:
-        sink.close()
+        close_quietly(context, node, sink.close)
+
+
+def close_quietly(context: RunContext, node: SourceLoadNode | SinkWriteNode, close: Callable[[], None]) -> None:
+    """Close something whose work is done or has already failed.
+
+    A failure to close changes nothing about what was read or committed, so it is a note and never an error.
+    """
+    try:
+        close()
+    except Exception as error:
+        cause = sanitize(str(error)).split("\n", 1)[0] or type(error).__name__
+        context.note(context.safe(f"{node.name}: closing '{node.connection}' afterwards failed: {cause}"))
 
 
 def _equip(context: RunContext, node: SourceLoadNode | SinkWriteNode, side: Source | Sink) -> OperationGate | None:
@@ -119,7 +138,8 @@ def _equip(context: RunContext, node: SourceLoadNode | SinkWriteNode, side: Sour
     gate = None
     if isinstance(side, GatedOperations):
         pacer = context.instances.pacer(node.connection)
-        gate = OperationGate(pacer, retry_policy_of(context.compiled, node), context.jitter)
+        say, policy = _notices(context, node.connection), retry_policy_of(context.compiled, node)
+        gate = OperationGate(pacer, policy, context.jitter, lambda: say("warn", _LONG_PAUSE))
         side.use_gate(gate)
     if isinstance(side, NoticeEmitter):
         side.use_notices(_notices(context, node.connection))

@@ -6,6 +6,7 @@ collected and raised together; a refusal of a node outside the effective set onl
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -110,7 +111,8 @@ class _Planner:
                     node, _NATIVE_SCAN, f"native scan: {name}, not readable now ({error.code or 'see the run'})", shape
                 )
         finally:
-            source.close()
+            with contextlib.suppress(Exception):  # nothing was asked, so nothing can be lost
+                source.close()
         if scan is None:
             return _read_plan(node, _ARROW_STREAM, f"arrow stream: {name} record batches", shape)
         missing = self._missing_extension(node, scan.setup, is_native_only=is_native_only)
@@ -149,7 +151,8 @@ class _Planner:
             self._refuse(node, error.code or "PZ0353", error.message, error.hint)
             return replace(universal, reason=f"arrow stream: {name}, native copy refused ({error.code or 'PZ0353'})")
         finally:
-            sink.close()
+            with contextlib.suppress(Exception):
+                sink.close()
         if copy is not None and self._is_effective(node):
             self._targets.add_output(node, copy)
             self._targets.add_setup(node, copy.setup)

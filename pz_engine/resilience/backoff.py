@@ -6,6 +6,9 @@ from datetime import timedelta
 
 from pz_engine.model.policies import RetryPolicy
 
+_LONGEST = timedelta(days=365_000)
+"""No wait is longer; spreading a declared limit of ages must not leave the range of a duration."""
+
 
 def retry_delay(policy: RetryPolicy, failures: int, u: float, retry_after: timedelta | None = None) -> timedelta:
     """Return the wait after a failure: doubling from the base, capped, then spread by a quarter each way.
@@ -27,4 +30,4 @@ def retry_delay(policy: RetryPolicy, failures: int, u: float, retry_after: timed
     else:
         base = retry_after.total_seconds()
         factor = max(1.0, 1 + (u - 0.5) * 0.5)
-    return timedelta(seconds=max(0.0, min(base, cap) * factor))
+    return timedelta(seconds=min(max(0.0, min(base, cap) * factor), _LONGEST.total_seconds()))

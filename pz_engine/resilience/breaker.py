@@ -14,6 +14,9 @@ from enum import Enum
 
 from pz_engine.base.durations import milliseconds
 
+LONGEST_ASKED_WAIT = timedelta(days=1)
+"""Longest cool-down that a far side can ask for; a declared one may be longer."""
+
 DENIED = 0
 """Ticket of a refused entry; it must not be reported."""
 
@@ -66,7 +69,7 @@ class CircuitBreaker:
 
         Args:
             failure_threshold: transient failures in a row that open it; at least 1.
-            cool_down: shortest time spent open; a longer wait asked for by the far side wins.
+            cool_down: shortest time spent open; a longer wait asked for by the far side wins, up to a day.
             monotonic: seconds on a clock that never goes backwards.
             on_change: told of every move, outside the lock.
         """
@@ -86,6 +89,11 @@ class CircuitBreaker:
         """Where the breaker stands now."""
         with self._guard:
             return self._state
+
+    @property
+    def configured(self) -> timedelta:
+        """The declared shortest wait in the open state."""
+        return timedelta(seconds=self._configured)
 
     @property
     def cool_down(self) -> timedelta:
@@ -126,7 +134,7 @@ class CircuitBreaker:
         with self._guard:
             if ticket != self._epoch:
                 return
-            asked = retry_after.total_seconds() if retry_after is not None else 0.0
+            asked = min(retry_after, LONGEST_ASKED_WAIT).total_seconds() if retry_after is not None else 0.0
             if self._state is BreakerState.HALF_OPEN:
                 change = self._open("probe failed", asked)
             elif self._state is BreakerState.CLOSED:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.errors.exceptions import PzConnectorError
@@ -17,23 +17,34 @@ from pz_engine.model.run import OperationCounts
 from pz_engine.resilience.backoff import retry_delay
 from pz_engine.resilience.rate_limit import Pacer
 
+LONG_PAUSE: Final = 60.0
+"""Seconds; no declared rate makes an operation wait longer than this."""
+
 _Result = TypeVar("_Result")
 
 
 class OperationGate:
     """What a connector calls for every remote operation; thread-safe."""
 
-    def __init__(self, pacer: Pacer, policy: RetryPolicy, jitter: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        pacer: Pacer,
+        policy: RetryPolicy,
+        jitter: Callable[[], float],
+        on_long_pause: Callable[[], None] = lambda: None,
+    ) -> None:
         """Create a gate.
 
         Args:
             pacer: the connection's pacer.
             policy: the node's own retry policy, applied to single operations as well.
             jitter: uniform numbers in [0, 1).
+            on_long_pause: told before a wait of more than `LONG_PAUSE`, which only a used-up quota asks for.
         """
         self._pacer = pacer
         self._policy = policy
         self._jitter = jitter
+        self._on_long_pause = on_long_pause
         self._guard = threading.Lock()
         self._executed = 0
         self._retried = 0
@@ -85,6 +96,8 @@ class OperationGate:
             wait = self._pacer.acquire()
             if wait <= 0:
                 return
+            if wait > LONG_PAUSE:
+                self._on_long_pause()
             with self._guard:
                 self._throttled += wait
             if cancel.wait(wait):

@@ -76,6 +76,9 @@ class ScriptedConnector:
     )
     on_read: Callable[[ReadCall], Iterable[pa.RecordBatch]] = lambda call: [rows(1, 2)]
     on_write: Callable[[WriteCall], None] = lambda call: None
+    on_close: Callable[[str], None] = lambda what: None
+    """Called with `source`, `sink` or `session` when that is closed."""
+
     token: Callable[[ReadSpec], str | None] = lambda spec: None
     shape: str = "full"
     partitions: tuple[str, ...] = ("0",)
@@ -129,13 +132,13 @@ class _Gated:
     def use_gate(self, gate: OperationGate) -> None:
         self.gate = gate
 
-    def close(self) -> None:
-        pass
-
 
 class _Source(_Gated):
     def __init__(self, owner: ScriptedConnector) -> None:
         self._owner = owner
+
+    def close(self) -> None:
+        self._owner.on_close("source")
 
     def get_schema(self, spec: ReadSpec, cancel: CancelToken) -> pa.Schema:
         return self._owner.schema
@@ -200,6 +203,9 @@ class _Sink(_Gated):
         self._owner = owner
         self.abort_semantics = owner.abort_semantics
 
+    def close(self) -> None:
+        self._owner.on_close("sink")
+
     def native_copy(self, spec: WriteSpec) -> None:
         return None
 
@@ -231,7 +237,7 @@ class _Session:
         self._batches.clear()
 
     def close(self) -> None:
-        pass
+        self._owner.on_close("session")
 
 
 class _ConfirmingSession(_Session):

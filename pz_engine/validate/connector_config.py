@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pz_engine.base.near_miss import did_you_mean
-from pz_engine.compile.dag import CompiledProject
+from pz_engine.compile.dag import CompiledProject, SourceLoadNode
 from pz_engine.config.connections_file import CONNECTIONS_FILE, RESERVED_KEYS
 from pz_engine.config.entity_sides import READ_KEYS
 from pz_engine.connectors.api import ConnectionUse, Connector, Finding
@@ -19,6 +19,7 @@ from pz_engine.errors.collector import ProblemCollector
 from pz_engine.errors.exceptions import ConnectorHostError
 from pz_engine.model.connection import Connection
 from pz_engine.model.entity import ReadSide, WriteSide
+from pz_engine.model.policies import SyncMode
 from pz_engine.validate.report import ValidationReport
 from pz_engine.validate.schema_check import check_schema
 
@@ -92,12 +93,25 @@ class _ConnectionCheck:
                 self._schema(connector.write_schema, writes[entity.name], entity.name, is_write=True)
         config = {**connection.config, "base_dir": str(self._compiled.project_dir)}
         try:
-            findings = connector.validate(ConnectionUse(connection.name, config, reads, writes))
+            findings = connector.validate(ConnectionUse(connection.name, config, reads, writes, self._cursors()))
         except Exception as error:
             self._add("PZ0301", f"its connector could not validate it ({type(error).__name__})", None, is_write=False)
             return
         for finding in findings:
             self._report(finding)
+
+    def _cursors(self) -> dict[str, str]:
+        """Return the cursor of every incremental read, whether `sync` or a pipeline's `watermark()` declares it."""
+        found = {
+            node.entity: node.incremental.cursor
+            for node in self._compiled.nodes
+            if isinstance(node, SourceLoadNode) and node.connection == self._connection.name and node.incremental
+        }
+        for entity in self._connection.entities.values():
+            sync = entity.read.sync if entity.read is not None else None
+            if sync is not None and sync.mode is SyncMode.INCREMENTAL and sync.cursor is not None:
+                found[entity.name] = sync.cursor
+        return found
 
     def _can(self, method: str, verb: str, entity: str, *, is_write: bool) -> bool:
         if hasattr(self._connector, method):

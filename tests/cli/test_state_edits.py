@@ -20,6 +20,7 @@ from pz_engine.state.local.keyed_file import KeyedFile
 from pz_engine.state.run_results import RunResultsFile
 from pz_engine.state.scopes import SYNC_TOKENS, WATERMARKS
 from pz_engine.state.store import SyncTokenEntry, WatermarkEntry
+from pz_engine.testing.state_server import StateServer
 
 NOW = datetime(2026, 11, 3, 6, 15, tzinfo=timezone.utc)
 KEY = "shop.tickets"
@@ -209,7 +210,24 @@ def test_unreadable_state_exits_1(pz: Call, project: Path) -> None:
     (project / ".pz/state/watermarks.json").write_text("{ torn")
     called = pz("state", "set", KEY, "--value", "5", "--yes", "--project", project)
     assert called.code == 1
+    assert "correct the file below .pz/state" in called.err
     assert (project / ".pz/state/watermarks.json").read_text() == "{ torn"
+
+
+def test_unreadable_state_of_a_server_is_not_looked_for_in_files(
+    pz: Call, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next step names the place where the entry is, whichever command met it."""
+    with StateServer() as server:
+        monkeypatch.setenv("PZ_STATE_BACKEND", "http")
+        monkeypatch.setenv("PZ_STATE_URL", server.url)
+        server.put("watermarks", KEY, "{ torn")
+        server.put("sync_tokens", KEY, "{ torn")
+        for arguments in (("show",), ("show", KEY), ("set", KEY, "--value", "5", "--yes")):
+            called = pz("state", *arguments, "--project", project)
+            assert called.code == 1, called.err
+            assert "correct the entry on the state server" in called.err
+            assert ".pz/state" not in called.err
 
 
 def test_failed_log_line_is_printed_and_exits_1(pz: Call, project: Path) -> None:

@@ -12,7 +12,8 @@ import duckdb
 import pytest
 
 from pz_engine import RunOutcome, Selection
-from pz_engine.events.types import BreakerStateChanged, NodeCompleted, NodeProgress, RunEvent
+from pz_engine.cli.render.console import event_lines
+from pz_engine.events.types import BreakerStateChanged, ConnectorLog, NodeCompleted, NodeProgress, RunEvent
 from pz_engine.testing.http_api import Answer, HttpApi, Request
 from pz_engine.testing.project_factory import ProjectFactory
 
@@ -247,6 +248,98 @@ def test_feed_resumes_and_is_read_again_when_the_sink_failed(factory: ProjectFac
         assert failed.error is not None
         assert "--full-refresh" in failed.error.message
         assert factory.run(full_refresh=True).exit_code == 0
+
+
+CAPPED = """
+api:
+  connector: http
+  base_url: {url}
+  entities:
+    rows:
+      read:
+        path: /rows
+        query: {{ since: "{{{{ watermark }}}}" }}
+        pagination: {{ type: page }}
+        columns: {{ id: bigint, moved: timestamp }}
+        max_pages: {pages}
+        {sync}
+warehouse: {{ connector: duckdb, path: warehouse.duckdb }}
+"""
+
+
+def tied(request: Request) -> Answer:
+    """Ten rows in pages of two, four of them at one moment across three pages."""
+    days = (1, 2, 3, 4, 4, 4, 4, 5, 6, 7)
+    found = [{"id": number, "moved": f"2026-01-0{day}T00:00:00Z"} for number, day in enumerate(days, 1)]
+    found = [row for row in found if str(row["moved"]) > request.query.get("since", "")]
+    start = 2 * int(request.query["page"]) - 2
+    return Answer(body=found[start : start + 2])
+
+
+def capped(factory: ProjectFactory, api: HttpApi, pages: int, sync: str = "") -> ProjectFactory:
+    factory.connections(CAPPED.format(url=api.url, pages=pages, sync=sync))
+    factory.pipeline(
+        "rows",
+        "INSERT INTO {{ sink('warehouse', 'issues', strategy: 'append', duplicates: 'accept') }}\n"
+        "SELECT * FROM {{ source('api', 'rows') }}",
+    )
+    return factory
+
+
+def test_capped_runs_append_every_row_once(factory: ProjectFactory) -> None:
+    """Rows of one moment are never split between what landed and what the next run skips."""
+    with HttpApi(tied) as api:
+        project = capped(factory, api, 3, "sync: { mode: incremental, cursor: moved }")
+        seen = []
+        for _ in range(4):
+            assert project.run().exit_code == 0
+            seen.append(landed(project))
+    assert seen == [[1, 2, 3], [*range(1, 9)], [*range(1, 11)], [*range(1, 11)]]
+
+
+def test_capped_runs_that_cannot_get_further_fail(factory: ProjectFactory) -> None:
+    """A group larger than the pages of a run is an error that says what to raise; nothing is skipped."""
+    with HttpApi(tied) as api:
+        project = capped(factory, api, 2, "sync: { mode: incremental, cursor: moved }")
+        assert project.run().exit_code == 0
+        outcome = project.run()
+        assert landed(project) == [1, 2, 3]
+        failed = next(result.error for result in outcome.results if result.error is not None)
+        assert "raise max_pages" in failed.message
+        assert capped(factory, api, 3, "sync: { mode: incremental, cursor: moved }").run().exit_code == 0
+        assert landed(project) == [*range(1, 9)]
+
+
+def test_capped_full_read_says_that_it_is_a_part(factory: ProjectFactory) -> None:
+    """The run succeeds and its console and its journal name the entity and the limit."""
+    with HttpApi(tied) as api:
+        project = capped(factory, api, 2)
+        events: list[RunEvent] = []
+        assert project.run(events=events).exit_code == 0
+    assert landed(project) == [1, 2, 3, 4]
+    (line,) = [line for event in events if isinstance(event, ConnectorLog) for line in event_lines(event)]
+    assert line == "connector [warn] api: rows: max_pages (2) ended the crawl; only these pages landed"
+
+
+def test_numbers_land_as_the_page_of_the_connector_says(factory: ProjectFactory) -> None:
+    """Decimals keep their digits, a double is the nearest one, a float is rounded once more; zero is never made up."""
+    body = b'[{"a": 9007199254740993, "b": 16777217, "c": 0.1234567890123456789, "d": 9007199254740993}]'
+    with HttpApi(lambda request: Answer(body=body)) as api:
+        factory.connections(
+            f"api: {{ connector: http, base_url: '{api.url}' }}\nwarehouse: {{ connector: duckdb, path: warehouse.duckdb }}\n"
+        )
+        factory.pipeline(
+            "numbers",
+            "INSERT INTO {{ sink('warehouse', 'numbers', strategy: 'replace') }}\nSELECT * FROM {{ source('api', 'n', "
+            "path: '/n', columns: { a: 'double', b: 'float', c: 'decimal(25,19)', d: 'bigint' }) }}",
+        )
+        assert factory.run().exit_code == 0
+        for misfit in (b'[{"a": 1e-400}]', b'[{"b": 1e-50}]', b'[{"b": 1e39}]', b'[{"d": 1.5}]', b'[{"c": 1e-20}]'):
+            api.script.append(Answer(body=misfit))
+            assert factory.run().exit_code == 1
+    with duckdb.connect(str(factory.directory / "warehouse.duckdb"), read_only=True) as connection:
+        found = connection.execute("select a, b::double, c::varchar, d from numbers").fetchall()
+    assert found == [(9007199254740992.0, 16777216.0, "0.1234567890123456789", 9007199254740993)]
 
 
 def test_slow_services_do_not_hold_each_other_up(factory: ProjectFactory) -> None:

@@ -109,8 +109,8 @@ def _edit(
     verbosity = options.verbosity_of(quiet, verbose)
     try:
         planned = plan_edit(project_dir, EditRequest(action, key, value, to_run, reason))
-    except StateUnreadableError:
-        return _unreadable(terminal, "watermarks")
+    except StateUnreadableError as error:
+        return _unreadable(terminal, "watermarks", error.backend)
     try:
         terminal.out(f"{planned.key}: {action} {planned.before.cursor}")
         terminal.out(f"  from {planned.before.value} (run {planned.before.run_id})")
@@ -156,12 +156,12 @@ def _print_overview(terminal: Terminal, overview: StateOverview) -> int:
     terminal.out(f"state backend: {overview.backend} (from {overview.origin})")
     code = ExitCode.OK
     if overview.watermarks is None:
-        code = _unreadable(terminal, "watermarks")
+        code = _unreadable(terminal, "watermarks", overview.backend)
     else:
         rows = [(item.key, *_cells(item), item.entry.run_id) for item in overview.watermarks]
         _print_table(terminal, "watermarks", ("key", "cursor", "type", "value", "run"), rows)
     if overview.tokens is None:
-        code = _unreadable(terminal, "sync tokens")
+        code = _unreadable(terminal, "sync tokens", overview.backend)
     else:
         tokens = [(key, entry.token, entry.run_id) for key, entry in overview.tokens]
         _print_table(terminal, "sync tokens", ("key", "token", "run"), tokens)
@@ -171,7 +171,7 @@ def _print_overview(terminal: Terminal, overview: StateOverview) -> int:
 def _print_key(terminal: Terminal, key: str, history: KeyHistory) -> int:
     terminal.out(f"state backend: {history.backend} (from {history.origin})")
     if history.current is None:
-        return _unreadable(terminal, "watermarks")
+        return _unreadable(terminal, "watermarks", history.backend)
     cursor, kind, value = _cells(history.current)
     terminal.out(f"{key}: {cursor} {kind} {value} (run {history.current.entry.run_id})")
     if history.captured.is_ambiguous:
@@ -201,6 +201,7 @@ def _print_table(terminal: Terminal, title: str, header: Sequence[str], rows: Se
         terminal.out(f"  {line}")
 
 
-def _unreadable(terminal: Terminal, what: str) -> ExitCode:
-    terminal.err(f"error: the stored {what} cannot be read — hint: correct the file below .pz/state, or delete it")
+def _unreadable(terminal: Terminal, what: str, backend: str) -> ExitCode:
+    place = "the file below .pz/state, or delete it" if backend == "local" else "the entry on the state server"
+    terminal.err(f"error: the stored {what} cannot be read — hint: correct {place}")
     return ExitCode.NODE_FAILURES

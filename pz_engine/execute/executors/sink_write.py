@@ -18,7 +18,7 @@ from pz_engine.execute.context import Attempt
 from pz_engine.execute.delivery import ResumableDelivery, carry_over, resumable
 from pz_engine.execute.gates.merge_keys import guard_merge_keys
 from pz_engine.execute.native_write import committed_files, prepare_copy, run_copy
-from pz_engine.execute.opened import open_sink
+from pz_engine.execute.opened import close_quietly, open_sink
 from pz_engine.execute.outcome import Execution, WriteFailure
 from pz_engine.model.policies import Strategy
 from pz_engine.model.run import ChannelTimings, DeliveryReport, ExecutionStrategy
@@ -107,7 +107,7 @@ def _stream(attempt: Attempt, node: SinkWriteNode) -> Execution:
                 resumed.keep()
             raise WriteFailure(error, _delivery(sink.abort_semantics, counters, resumed), counters.timings) from None
         finally:
-            session.close()
+            close_quietly(context, node, session.close)
         ops = opened.ops
     skipped = 0
     if resumed is not None:

@@ -19,9 +19,10 @@ CONNECTOR = HttpConnector()
 BASE = {"base_url": "https://api.example/v1"}
 
 
-def messages(config: dict[str, Any], read: dict[str, Any] | None = None) -> list[str]:
+def messages(config: dict[str, Any], read: dict[str, Any] | None = None, cursor: str | None = None) -> list[str]:
     reads = {"things": read} if read is not None else {}
-    return [finding.message for finding in CONNECTOR.validate(ConnectionUse("api", config, reads))]
+    cursors = {"things": cursor} if cursor is not None else {}
+    return [finding.message for finding in CONNECTOR.validate(ConnectionUse("api", config, reads, cursors=cursors))]
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,25 @@ def messages(config: dict[str, Any], read: dict[str, Any] | None = None) -> list
         ({"cursor": "pz_page", "cursor_type": "int"}, "column that every page has"),
         ({"cursor": "payload", "cursor_type": "int"}, "column that every page has"),
         ({"format": "csv"}, "only json pages"),
+        ({"delta_pointer": "/next", "max_pages": 3}, "a feed with 'max_pages'"),
+        ({"path": "/x?a=1"}, "'path' holds '?' or '#'"),
+        ({"path": "/x#a"}, "'path' holds '?' or '#'"),
+        ({"path": "/a\\b"}, "'path' holds a backslash"),
+        ({"path": "/a\nb"}, "'path' holds a backslash or a control character"),
+        ({"path": "/a\x7f"}, "'path' holds a backslash or a control character"),
+        ({"path": "/../admin"}, "'path' holds the segment"),
+        ({"path": "/a/.."}, "'path' holds the segment"),
+        ({"path": "/a/./b"}, "'path' holds the segment"),
+        ({"path": "/a/%2e%2E/b"}, "'path' holds the segment"),
+        ({"path": "/..%2fadmin"}, "'path' holds the segment"),
+        ({"path": "/..%5cadmin"}, "'path' holds the segment"),
+        ({"pagination": {"type": "page"}, "query": {"page": 1}}, "query parameter 'page' is set by pagination.param"),
+        ({"pagination": {"type": "offset", "param": "o"}, "query": {"o": 1}}, "query parameter 'o' is set by"),
+        (
+            {"pagination": {"type": "offset", "size_param": "n", "size": 5}, "query": {"n": 1}},
+            "query parameter 'n' is set by pagination.size_param",
+        ),
+        ({"pagination": {"type": "page", "param": "n", "size_param": "n", "size": 5}}, "name the same parameter"),
     ],
 )
 def test_read_options_that_contradict_each_other_are_found(change: dict[str, Any], part: str) -> None:
@@ -47,6 +67,63 @@ def test_read_options_that_contradict_each_other_are_found(change: dict[str, Any
     found = messages(BASE, {"path": "/x", **change})
     assert len(found) == 1
     assert part in found[0]
+
+
+@pytest.mark.parametrize("change", [
+    {"path": "/a..b/...c/%20/v1.0/x:y@z"},
+    {"path": "//twice"},
+    {"pagination": {"type": "cursor", "pointer": "/next", "param": "after"}, "query": {"after": "*"}},
+    {"pagination": {"type": "page"}, "query": {"offset": 1, "Page": 2}},
+])  # fmt: skip
+def test_read_options_that_only_look_wrong_are_fine(change: dict[str, Any]) -> None:
+    """Dots inside a name, and the first token of a server that wants one."""
+    assert messages(BASE, {"path": "/x", **change}) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"cursor": "id", "cursor_type": "bigint"}, "'cursor' names 'id', but sync.cursor is 'at'"),
+        ({}, "only when 'cursor' names it"),
+        ({"cursor": "at", "cursor_type": "bigint"}, None),
+        ({"columns": {"at": "bigint"}}, None),
+    ],
+)
+def test_cursor_of_raw_records_is_the_one_that_is_synced(options: dict[str, Any], part: str | None) -> None:
+    """Without a contract the column has to be named, and named the same in both places."""
+    found = messages(BASE, {"path": "/x", **options}, cursor="at")
+    assert [message for message in found if part is None or part not in message] == []
+    assert len(found) == (part is not None)
+
+
+def test_key_in_the_query_has_its_parameter_for_itself() -> None:
+    """Neither the query nor the pages may use the name of the key's parameter."""
+    config = {**BASE, "auth": {"type": "api_key", "key": "k3y", "param": "key"}}
+    assert "set by auth.param" in messages(config, {"path": "/x", "query": {"key": 1}})[0]
+    cursor = {"type": "cursor", "pointer": "/next", "param": "key"}
+    assert "name the same parameter" in messages(config, {"path": "/x", "pagination": cursor})[0]
+
+
+def test_cursor_mismatch_is_found_before_a_run(factory: ProjectFactory) -> None:
+    """Validation knows the cursor of `sync` and the one that a pipeline filters by."""
+    from pz_engine import PzValidationError
+
+    raw = "path: /a, cursor: id, cursor_type: bigint"
+    factory.connections(
+        f"""
+        api:
+          connector: http
+          base_url: https://api.example
+          entities:
+            a: {{ read: {{ {raw}, sync: {{ mode: incremental, cursor: moved }} }} }}
+            b: {{ read: {{ {raw} }} }}
+        """
+    )
+    factory.pipeline("p", "SELECT * FROM {{ source('api', 'a') }}")
+    factory.pipeline("q", "SELECT * FROM {{ source('api', 'b') }} WHERE moved > {{ watermark('api', 'b') }}")
+    with pytest.raises(PzValidationError) as caught:
+        factory.run()
+    assert [problem.message.count("sync.cursor is 'moved'") for problem in caught.value.errors] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -61,6 +138,8 @@ def test_read_options_that_contradict_each_other_are_found(change: dict[str, Any
         {**BASE, "headers": {"bad header": "x"}},
         {**BASE, "headers": {"X": "a\nb"}},
         {**BASE, "check_path": "health"},
+        {**BASE, "check_path": "/health?deep=1"},
+        {**BASE, "check_path": "/../health"},
         {**BASE, "allow_hosts": ["https://x/y"]},
     ],
 )

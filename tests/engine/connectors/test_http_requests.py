@@ -105,6 +105,44 @@ def test_strange_waits_ask_for_nothing_or_no_time(text: str, seconds: int | None
     assert (error.retry_after.total_seconds() if error.retry_after is not None else None) == seconds
 
 
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [("86399", 0), ("999999999", 1), ("9" * 30, 1), ("-" + "9" * 30, 0), ("Fri, 31 Dec 9999 23:59:59 GMT", 1),
+     ("Fri, 31 Dec 9999 23:59:59 -2359", 1), ("Mon, 01 Jan 0001 00:00:00 +2359", 0)],
+)  # fmt: skip
+def test_wait_without_end_is_a_day(text: str, days: int) -> None:
+    """However far away the time is, and however long the number."""
+    with HttpApi(lambda request: Answer(status=503, headers={"Retry-After": text})) as api:
+        error = refusal(api, {"path": "/x", "columns": CONTRACT})
+    assert error.is_transient
+    assert error.retry_after is not None
+    assert error.retry_after.days == days
+
+
+@pytest.mark.parametrize(
+    "text", ["Fri, 31 Dec 99999 23:59:59 GMT", "Fri, 31 Dec 2026 23:59:59 +99999999", "nan", "1e9"]
+)
+def test_wait_that_is_no_wait_asks_for_nothing(text: str) -> None:
+    """Nothing that a server writes ends in anything but the failure it belongs to."""
+    with HttpApi(lambda request: Answer(status=503, headers={"Retry-After": text})) as api:
+        error = refusal(api, {"path": "/x", "columns": CONTRACT})
+    assert error.is_transient
+    assert error.retry_after is None or error.retry_after.days <= 1
+
+
+@pytest.mark.parametrize("reset", ["9999999", "253402300799", "99999999999"])
+def test_quota_that_starts_anew_in_years_pauses_a_day_at_most(reset: str) -> None:
+    """What the engine hears of a server's quota is a time it can reckon with."""
+    heard: list[datetime] = []
+    headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}
+    with HttpApi(lambda request: Answer(body=[], headers=headers)) as api:
+        gate = gate_for()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gate, "report_budget", lambda remaining, reset_at: heard.append(reset_at))
+            read(api, {"path": "/x", "columns": CONTRACT}, gate=gate)
+    assert [(each - datetime.now(timezone.utc)).total_seconds() <= 86_400 for each in heard] == [True]
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 501, 304])
 def test_other_status_is_permanent(status: int) -> None:
     """Also in the middle of a crawl; the body is not shown."""
@@ -215,6 +253,25 @@ def test_credentials_never_leave_the_connections_server() -> None:
         assert other.requests == []
         api.script.append(Answer(status=307, headers={"Location": foreign}))
         assert [row["id"] for row in read(api, link, config={"allow_hosts": ["localhost"]})] == [9]
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [
+        ("evil.example:81", "http://evil.example:81"),
+        ("s3cret_token.example", "another server"),
+        ("s3cret" * 20, "another server"),
+        ("s3cret~a", "another server"),
+        ("s3cr\u00e9t.example", "another server"),
+    ],
+)
+def test_foreign_server_is_named_only_when_its_name_is_plain(host: str, shown: str) -> None:
+    """A link's server may be anything that a page holds; what is not a plain name is not repeated."""
+    link = Answer(body={"data": [], "delta": f"http://{host}/s3cret"})
+    with HttpApi(lambda request: link) as api:
+        error = refusal(api, {"path": "/x", "items": "/data", "columns": CONTRACT, "delta_pointer": "/delta"})
+    assert f"a request to {shown}" in error.message
+    assert "s3cret" not in error.message
 
 
 def test_redirects_on_the_own_server_are_followed_five_times() -> None:

@@ -6,14 +6,14 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 import pytest
 
 from pz_engine import CancelToken, NodeStatus, RetryScheduled
 from pz_engine.errors.exceptions import PzConnectorError
-from pz_engine.events.types import BreakerStateChanged, NodeCompleted, NodeStarted, RunEvent
+from pz_engine.events.types import BreakerStateChanged, ConnectorLog, NodeCompleted, NodeStarted, RunEvent
 from pz_engine.execute import deadline
 from pz_engine.model.run import OperationCounts
 from pz_engine.state.run_results import read_results
@@ -276,3 +276,69 @@ def test_failed_write_is_tried_again_with_a_fresh_session(project: ProjectFactor
     assert outcome.exit_code == 0
     assert seen == ["batch", "batch", "commit", "batch", "commit"]
     assert [row["id"] for row in scripted.written["copy"]] == [1, 2]
+
+
+@pytest.mark.parametrize("closed", ["source", "sink", "session"])
+def test_failure_to_close_changes_no_outcome(project: ProjectFactory, scripted: ScriptedConnector, closed: str) -> None:
+    """What was read is landed and what was committed is delivered, once; the run says what went wrong after that."""
+
+    def close(what: str) -> None:
+        if what == closed:
+            raise busy("the line broke")
+
+    scripted.on_close = close
+    outcome = project.run()
+    assert outcome.exit_code == 0
+    assert [row["id"] for row in scripted.written["copy"]] == [1, 2]
+    assert len(scripted.reads) == 1
+    assert [note for note in outcome.notes if "afterwards failed: the line broke" in note]
+
+
+def test_failure_to_close_hides_no_failure(project: ProjectFactory, scripted: ScriptedConnector) -> None:
+    """The first failure is the one that is reported."""
+
+    def close(what: str) -> None:
+        raise busy(f"closing the {what}")
+
+    def refuse(call: WriteCall) -> None:
+        raise PzConnectorError("the store is full", is_transient=False)
+
+    scripted.on_close, scripted.on_write = close, refuse
+    failed = result_of(project.run(), "store.copy")
+    assert failed.error.message.startswith("the store is full")
+
+
+def test_long_pause_is_said_and_ends_with_the_try(project: ProjectFactory, scripted: ScriptedConnector) -> None:
+    """A used-up quota whose reset is far away pauses the node, not without a word and never beyond its time limit."""
+    project.write("project.yml", PROJECT + "  node_timeout: 300ms\n")
+
+    def read(call: ReadCall) -> Iterator[pa.RecordBatch]:
+        assert call.gate is not None
+        call.gate.report_budget(0, datetime.max.replace(tzinfo=timezone.utc))
+        yield call.gate.execute("scripted.page", True, lambda: rows(1), call.cancel)
+
+    scripted.on_read = read
+    events: list[RunEvent] = []
+    started = time.monotonic()
+    failed = result_of(project.run(events=events), "src_api__things")
+    assert time.monotonic() - started < 10
+    assert failed.error.code == "PZ0525"
+    (said,) = [event for event in events if isinstance(event, ConnectorLog)]
+    assert (said.level, said.connection) == ("warn", "api")
+    assert "quota is used up" in said.message
+    assert "15m" in said.message
+
+
+@pytest.mark.parametrize("asked", [timedelta(hours=3), timedelta.max])
+def test_cool_down_longer_than_a_try_is_not_waited_out(
+    project: ProjectFactory, scripted: ScriptedConnector, asked: timedelta
+) -> None:
+    """A far side that asks for hours fails the node at once when the project limits its tries."""
+    breaker = "  node_timeout: 5s\n  breaker: { failure_threshold: 1, cool_down: 60ms }\n"
+    project.write("project.yml", PROJECT + breaker)
+    scripted.on_read = lambda call: (_ for _ in ()).throw(busy(retry_after=asked))
+    started = time.monotonic()
+    failed = result_of(project.run(), "src_api__things")
+    assert time.monotonic() - started < 10
+    assert failed.error.code == "PZ0506"
+    assert len(scripted.reads) == 1

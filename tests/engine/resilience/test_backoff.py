@@ -43,3 +43,9 @@ def test_wait_is_never_negative_nor_above_the_spread_cap(failures: int, u: float
     """Every wait lies between zero and five quarters of the cap."""
     delay = retry_delay(POLICY, failures, u, after)
     assert timedelta(0) <= delay <= POLICY.max_delay * 1.25
+
+
+def test_limits_of_ages_stay_durations() -> None:
+    """The largest limit with the largest spread is still a wait and no overflow."""
+    policy = RetryPolicy(base_delay=timedelta.max, max_delay=timedelta.max)
+    assert retry_delay(policy, 9, 0.999, timedelta.max) == timedelta(days=365_000)

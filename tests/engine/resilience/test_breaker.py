@@ -182,3 +182,11 @@ def test_random_histories_keep_the_invariants(steps: list[tuple[str, int]]) -> N
             getattr(scene.breaker, report[action])(tickets[choice % len(tickets)])
     for earlier, later in zip(scene.changes, scene.changes[1:], strict=False):
         assert earlier.new is later.old
+
+
+def test_asked_wait_is_a_day_at_most(scene: Scene) -> None:
+    """A far side that names the end of time neither overflows a clock nor stops a connection for good."""
+    scene.trip(timedelta.max)
+    assert scene.breaker.cool_down == timedelta(days=1)
+    assert scene.moves[-1][-1] == 86_400_000
+    scene.probe()

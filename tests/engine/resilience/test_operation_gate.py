@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -122,3 +123,25 @@ def test_cancellation_ends_pacing_and_backoff() -> None:
     with pytest.raises(Cancelled):
         later.gate.execute("test.get", True, cancel_then_fail, later.token)
     assert later.gate.counts.executed == 1
+
+
+def test_pause_for_a_quota_is_told_before_it_begins() -> None:
+    """A wait no rate asks for is announced; the waits of a rate are not."""
+    scene = Scene(RateLimit(1, 1))
+    told: list[int] = []
+    pacer = Pacer(RateLimit(1, 1), monotonic=scene.clock.monotonic, now=scene.clock.now)
+    gate = OperationGate(pacer, RetryPolicy(), lambda: 0.5, lambda: told.append(len(scene.token.waits)))
+    for _ in range(3):
+        gate.execute("page", True, lambda: None, scene.token)
+    assert told == []
+    gate.report_budget(0, scene.clock.now() + timedelta(hours=2))
+    gate.execute("page", True, lambda: None, scene.token)
+    assert told == [2]
+    assert scene.token.waits == [60, 60, 900]
+
+
+def test_wait_longer_than_a_clock_can_hold_is_still_a_wait() -> None:
+    """It begins, and cancellation ends it."""
+    token = CancelToken()
+    threading.Timer(0.05, token.set).start()
+    assert token.wait(timedelta.max.total_seconds())

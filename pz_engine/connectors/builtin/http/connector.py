@@ -46,7 +46,7 @@ class HttpConnector:
         for entity, options in use.reads.items():
             found += [
                 Finding(f"entity '{entity}': {problem.message}", problem.code, entity, hint=problem.hint)
-                for problem in read_problems(options)
+                for problem in read_problems(options, sync_cursor=use.cursors.get(entity), auth=use.config.get("auth"))
             ]
         return found
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pz_engine.connectors.builtin.http.bindings import binding_problem
 from pz_engine.connectors.builtin.http.json_text import pointer_parts
@@ -85,6 +85,9 @@ READ_SCHEMA: Final[Mapping[str, Any]] = {
 WRITE_SCHEMA: Final[Mapping[str, Any]] = {"$schema": _DRAFT, "type": "object", "additionalProperties": False}
 
 _POINTERS: Final = ("items", "cursor_pointer", "delta_pointer")
+_PAGE_COLUMNS: Final = frozenset({"payload", "pz_page", "pz_fetched_at"})
+_BLANK: Final = 32
+_DELETE: Final = 127
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -110,20 +113,25 @@ def connection_problems(config: Mapping[str, Any]) -> Iterator[OptionProblem]:
     check_path = config.get("check_path")
     if isinstance(check_path, str) and not check_path.startswith("/"):
         yield OptionProblem("'check_path' must start with '/'", hint="write check_path: /health")
+    yield from path_problems("check_path", check_path)
     for host in config.get("allow_hosts") or ():
         if isinstance(host, str) and (":" in host or "/" in host):
             yield OptionProblem(f"allow_hosts: '{host}' is no bare host name", hint="write the name alone")
 
 
-def read_problems(options: Mapping[str, Any], sync_cursor: str | None = None) -> Iterator[OptionProblem]:
+def read_problems(
+    options: Mapping[str, Any], *, sync_cursor: str | None = None, auth: Any = None
+) -> Iterator[OptionProblem]:
     """Yield what a schema cannot say about a read.
 
     Args:
         options: the read options, the contract under `columns`.
         sync_cursor: the cursor that the entity is read by, when known.
+        auth: the connection's `auth`.
     """
     if options.get("format", "json") != "json":
         yield OptionProblem("only json pages can be read", "PZ0361", "remove 'format'")
+    yield from path_problems("path", options.get("path"))
     query = options.get("query")
     for name, value in query.items() if isinstance(query, Mapping) else ():
         problem = binding_problem(value)
@@ -138,7 +146,54 @@ def read_problems(options: Mapping[str, Any], sync_cursor: str | None = None) ->
             yield OptionProblem(f"'{name}' is no JSON pointer", hint="write it as /key/key")
     if isinstance(pagination, Mapping) and ("size" in pagination) != ("size_param" in pagination):
         yield OptionProblem("pagination: 'size' and 'size_param' belong together", hint="give both, or none")
+    yield from _parameter_problems(query, pagination, auth)
+    if "delta_pointer" in options and "max_pages" in options:
+        yield OptionProblem(
+            "a feed with 'max_pages' would never come to the link of the next run", hint="remove max_pages"
+        )
     yield from _cursor_problems(options, sync_cursor)
+
+
+def path_problems(option: str, path: Any) -> Iterator[OptionProblem]:
+    """Yield why a path would not be asked for as it is written, below the base address.
+
+    Args:
+        option: the option's name, for messages.
+        path: its value; one that is no text is the schema's business.
+    """
+    if not isinstance(path, str):
+        return
+    if "?" in path or "#" in path:
+        yield OptionProblem(f"'{option}' holds '?' or '#'", hint="put parameters under query")
+    elif "\\" in path or any(ord(character) < _BLANK or ord(character) == _DELETE for character in path):
+        yield OptionProblem(f"'{option}' holds a backslash or a control character", hint="write a plain path: /a/b")
+    elif any(part in (".", "..") for part in re.split(r"[/\\]", unquote(path))):
+        yield OptionProblem(
+            f"'{option}' holds the segment '.' or '..', which could leave base_url", hint="write the whole path"
+        )
+
+
+def _parameter_problems(query: Any, pagination: Any, auth: Any) -> Iterator[OptionProblem]:
+    """Yield parameters that two options would set; a token's first value may stand under query."""
+    owners: dict[str, str] = {}
+    if isinstance(auth, Mapping) and isinstance(auth.get("param"), str):
+        owners[auth["param"]] = "auth.param"
+    names = list(query) if isinstance(query, Mapping) else []
+    if isinstance(pagination, Mapping):
+        kind = pagination.get("type")
+        own = {"pagination.param": pagination.get("param"), "pagination.size_param": pagination.get("size_param")}
+        if kind in ("page", "offset"):
+            own["pagination.param"] = own["pagination.param"] or kind
+        for option, name in own.items():
+            if isinstance(name, str) and name in owners:
+                yield OptionProblem(f"'{option}' and '{owners[name]}' name the same parameter", hint="use two names")
+            elif isinstance(name, str) and kind != "cursor":
+                owners[name] = option
+    for name in names:
+        if name in owners:
+            yield OptionProblem(
+                f"query parameter '{name}' is set by {owners[name]} as well", hint=f"remove '{name}' from query"
+            )
 
 
 def _cursor_problems(options: Mapping[str, Any], sync_cursor: str | None) -> Iterator[OptionProblem]:
@@ -152,6 +207,11 @@ def _cursor_problems(options: Mapping[str, Any], sync_cursor: str | None) -> Ite
         return
     if ("cursor" in options) != ("cursor_type" in options):
         yield OptionProblem("'cursor' and 'cursor_type' belong together", hint="give both, or declare columns")
+    elif cursor is None and sync_cursor is not None and sync_cursor not in _PAGE_COLUMNS:
+        yield OptionProblem(
+            f"without 'columns', cursor '{sync_cursor}' is read from each record only when 'cursor' names it",
+            hint=f"write cursor: {sync_cursor} and cursor_type, or declare columns",
+        )
     if isinstance(cursor, str):
         if cursor.startswith("pz_") or cursor == "payload":
             yield OptionProblem(f"cursor '{cursor}' has the name of a column that every page has", hint="rename it")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import httpx
 
+from pz_engine.connectors.builtin.http.addresses import joined
 from pz_engine.connectors.builtin.http.json_text import find, pointer_parts
+from pz_engine.errors.exceptions import PzConnectorError
+
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class LinkHeader:
         for link in page.headers.get_list("link"):
             target = next_link(link)
             if target is not None:
-                return page.answered_by.join(target)
+                return joined(page.answered_by, target)
         return None
 
 
@@ -129,7 +134,8 @@ class NumberedPages:
 
     def next(self, page: Page) -> httpx.URL | None:
         """Return the request for the following number."""
-        number = int(page.url.params[self.param]) if page.url.params.get(self.param, "").isdigit() else self.start
+        asked = page.url.params.get(self.param, "")
+        number = int(asked) if _NUMBER.fullmatch(asked) else self.start
         step = page.records if self.counts_records else 1
         return page.url.copy_set_param(self.param, str(number + step))
 
@@ -138,8 +144,9 @@ class NumberedPages:
 class CursorToken:
     """Each page holds the token of the next one."""
 
-    pointer: tuple[str, ...]
+    pointer: str
     param: str
+    entity: str
     ends_when_empty: bool = False
 
     def first(self, url: httpx.URL) -> httpx.URL:
@@ -147,22 +154,32 @@ class CursorToken:
         return url
 
     def next(self, page: Page) -> httpx.URL | None:
-        """Return the request with the page's token, or None when it has none."""
-        found, token = find(page.document, self.pointer)
-        if not found or not isinstance(token, str) or not token:  # a number is a text here
+        """Return the request with the page's token, or None when it has none.
+
+        Raises:
+            PzConnectorError: permanent; there is something else where the token should be.
+        """
+        found, token = find(page.document, pointer_parts(self.pointer) or ())
+        if not found or token is None or token == "":
             return None
+        if not isinstance(token, str):  # a number is a text here, as it was written
+            raise PzConnectorError(
+                f"entity '{self.entity}': what is at pagination.pointer '{self.pointer}' is no token",
+                is_transient=False,
+                hint="correct pagination.pointer",
+            )
         return page.url.copy_set_param(self.param, str(token))
 
 
-def build_pagination(options: Mapping[str, Any] | None) -> Pagination:
-    """Build what checked options describe."""
+def build_pagination(options: Mapping[str, Any] | None, entity: str) -> Pagination:
+    """Build what checked options describe; `entity` is named in messages."""
     if options is None:
         return SinglePage()
     kind = options["type"]
     if kind == "link_header":
         return LinkHeader()
     if kind == "cursor":
-        return CursorToken(pointer_parts(options["pointer"]) or (), options["param"])
+        return CursorToken(options["pointer"], options["param"], entity)
     is_offset = kind == "offset"
     return NumberedPages(
         param=options.get("param", kind),

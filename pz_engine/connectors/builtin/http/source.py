@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +11,10 @@ import httpx
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.clock import SystemClock
 from pz_engine.connectors.api import BatchOptions, Partition, ReadHints, ReadSpec
+from pz_engine.connectors.builtin.http.addresses import joined, parsed, same_page_key
 from pz_engine.connectors.builtin.http.bindings import bind
-from pz_engine.connectors.builtin.http.json_text import find, pointer_parts
+from pz_engine.connectors.builtin.http.crawl_order import CursorOrder, Objection
+from pz_engine.connectors.builtin.http.json_text import NumberText, find, pointer_parts
 from pz_engine.connectors.builtin.http.options import connection_problems, read_problems
 from pz_engine.connectors.builtin.http.pagination import Page, Pagination, build_pagination
 from pz_engine.connectors.builtin.http.records import ContractLanding, Landing, RawLanding, batches, records_of
@@ -34,11 +36,16 @@ class HttpSource:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = config
         self._gate: OperationGate | None = None
+        self._notice: Callable[[str, str], None] = _say_nothing
         self._transports: list[Transport] = []
 
     def use_gate(self, gate: OperationGate) -> None:
         """Run every request through the gate."""
         self._gate = gate
+
+    def use_notices(self, callback: Callable[[str, str], None]) -> None:
+        """Take the callback for what the user should know."""
+        self._notice = callback
 
     def native_scan(self, spec: ReadSpec) -> None:
         """DuckDB does not read pages."""
@@ -62,7 +69,7 @@ class HttpSource:
         gate = self._gate
         transport = Transport(settings, gate.report_budget if gate is not None else None)
         self._transports.append(transport)
-        return [HttpPartition(spec, settings, transport, gate)]
+        return [HttpPartition(spec, settings, transport, gate, self._notice)]
 
     def close(self) -> None:
         """Close every connection."""
@@ -78,10 +85,12 @@ class HttpPartition:
     settings: Settings
     transport: Transport
     gate: OperationGate | None
+    notice: Callable[[str, str], None]
+    """Takes a level and what the user should know about the crawl."""
+
     _token: str | None = field(default=None, repr=False)
     _resumed_at: httpx.URL | None = field(default=None, repr=False)
     _boundary: str | None = field(default=None, repr=False)
-    _is_truncated: bool = False
 
     @property
     def partition_id(self) -> str:
@@ -98,33 +107,40 @@ class HttpPartition:
         read_options, landing = self.spec.options, _landing(self.spec)
         schema = landing.schema
         items = pointer_parts(str(read_options.get("items", ""))) or ()
-        pagination = build_pagination(read_options.get("pagination"))
-        watch = _CursorWatch(self.spec.cursor)
+        pagination = build_pagination(read_options.get("pagination"), self.spec.entity)
+        order = self._order(schema.names)
         url: httpx.URL | None = self._first(pagination)
         seen: set[str] = set()
         number = 0
         while url is not None:
-            if str(url) in seen:
-                raise self._endless("the crawl came back to a page it had read")
-            seen.add(str(url))
+            self._note_page(url, seen)
             response = self._fetch(url, cancel, is_first=number == 0)
+            if same_page_key(response.url) != same_page_key(url):
+                self._note_page(response.url, seen)
             document, records = records_of(response.text, items, self.spec.entity)
             fetched_at = SystemClock().now()
             rows = [landing.row(record, number, fetched_at) for record in records]
-            watch.see(rows)
-            self._remember_token(document)
+            if order is not None:
+                rows = order.pass_on(rows)
+            self._remember_token(document, response.url)
             number += 1
             is_last = pagination.ends_when_empty and not records
             page = Page(url, response.url, response.headers, document, len(records))
-            url = self._bounded(None if is_last else pagination.next(page), number, watch)
-            for last, batch in _with_last(batches(rows, schema, options.max_rows)):
-                self._boundary = str(url) if last and url is not None else None
+            following = None if is_last else pagination.next(page)
+            is_cut = following is not None and self._is_cut(number, order)
+            url = None if is_cut else following
+            if url is None and not is_cut and order is not None:
+                rows += order.rest()
+            # Rows that are kept back are in no batch, so no address speaks for everything before it.
+            boundary = str(url) if url is not None and order is None else None
+            for is_last_batch, batch in _with_last(batches(rows, schema, options.max_rows)):
+                self._boundary = boundary if is_last_batch else None
                 yield batch
 
     def try_resume_from(self, token: str) -> bool:
         """Go on with the page whose address a token holds."""
         try:
-            self._resumed_at = _url(token)
+            self._resumed_at = parsed(token)
         except PzConnectorError:
             return False
         return True
@@ -135,14 +151,14 @@ class HttpPartition:
         return token
 
     def sync_state_candidate(self) -> str | None:
-        """Return the link of the next run; none after a crawl that stopped before its end."""
-        return None if self._is_truncated else self._token
+        """Return the link of the next run; a feed has no `max_pages`, so its crawl has come to its end."""
+        return self._token
 
     def _first(self, pagination: Pagination) -> httpx.URL:
         if self._resumed_at is not None:
             return self._resumed_at
         if self.spec.prior_token is not None:
-            return _url(self.spec.prior_token)
+            return parsed(self.spec.prior_token)
         parameters = bind(self.spec.options.get("query") or {}, self.spec.watermark, self.spec.upper_bound)
         url = self.settings.address(str(self.spec.options["path"]))
         return pagination.first(url.copy_merge_params(parameters) if parameters else url)
@@ -162,33 +178,64 @@ class HttpPartition:
                 ) from None
             raise
 
-    def _remember_token(self, document: Any) -> None:
-        pointer = self.spec.options.get("delta_pointer")
-        if isinstance(pointer, str):
-            found, value = find(document, pointer_parts(pointer) or ())
-            if found and isinstance(value, str) and value:
-                self._token = str(value)
+    def _order(self, columns: Sequence[str]) -> CursorOrder | None:
+        """Return what keeps rows back, for an incremental crawl that may be cut short."""
+        cursor = self.spec.cursor
+        return CursorOrder(cursor, columns) if cursor is not None and "max_pages" in self.spec.options else None
 
-    def _bounded(self, url: httpx.URL | None, number: int, watch: _CursorWatch) -> httpx.URL | None:
-        """Return the next page, unless the crawl has to stop before it."""
-        if url is None:
-            return None
+    def _note_page(self, url: httpx.URL, seen: set[str]) -> None:
+        """Remember an address that was asked or has answered; no page is taken twice."""
+        key = same_page_key(url)
+        if key in seen:
+            raise self._endless("the crawl came back to a page it had read")
+        seen.add(key)
+
+    def _remember_token(self, document: Any, answered_by: httpx.URL) -> None:
+        """Keep the link of the next run, which must be one that the next run may follow."""
+        pointer = self.spec.options.get("delta_pointer")
+        if not isinstance(pointer, str):
+            return
+        found, value = find(document, pointer_parts(pointer) or ())
+        if not found or value is None or value == "":
+            return
+        if not isinstance(value, str) or isinstance(value, NumberText):
+            raise PzConnectorError(
+                f"entity '{self.spec.entity}': what is at delta_pointer '{pointer}' is no link",
+                is_transient=False,
+                hint="correct delta_pointer",
+            )
+        url = joined(answered_by, value)
+        self.settings.refuse_foreign(url)
+        # An absolute link is asked for as it was written; parsing could spell it differently.
+        self._token = value if parsed(value).is_absolute_url else str(url)
+
+    def _is_cut(self, number: int, order: CursorOrder | None) -> bool:
+        """Tell whether a crawl with another page waiting ends here because of `max_pages`.
+
+        Raises:
+            PzConnectorError: permanent; it must not end here.
+        """
         most = self.spec.options.get("max_pages")
         if most is None:
             if number >= MOST_PAGES:
                 raise self._endless(f"more than {MOST_PAGES} pages")
-            return url
+            return False
         if number < most:
-            return url
-        if self.spec.cursor is not None and (self._resumed_at is not None or not watch.allows_stop):
-            raise PzConnectorError(
-                f"entity '{self.spec.entity}': max_pages ended the crawl, and the pages are not in the order of cursor "
-                f"'{self.spec.cursor}', so the rest would never be read",
-                is_transient=False,
-                hint="raise max_pages, or ask the server to sort ascending by the cursor",
-            )
-        self._is_truncated = True
-        return None
+            return False
+        if order is not None:
+            objection = order.objection(self.spec.watermark, self.spec.upper_bound)
+            if self._resumed_at is not None:
+                objection = Objection("this crawl began in the middle, so its order is not known", "raise max_pages")
+            if objection is not None:
+                raise PzConnectorError(
+                    f"entity '{self.spec.entity}': max_pages ({most}) ended the crawl by cursor '{self.spec.cursor}', "
+                    f"and {objection.cause}",
+                    is_transient=False,
+                    hint=objection.hint,
+                )
+        outcome = "only these pages landed" if order is None else "the next run goes on after the last value"
+        self.notice("warn", f"{self.spec.entity}: max_pages ({most}) ended the crawl; {outcome}")
+        return True
 
     def _endless(self, cause: str) -> PzConnectorError:
         return PzConnectorError(
@@ -196,32 +243,8 @@ class HttpPartition:
         )
 
 
-class _CursorWatch:
-    """Sees whether cursor values only ever rose, so that stopping early loses nothing."""
-
-    def __init__(self, cursor: str | None) -> None:
-        self._cursor = cursor
-        self._last: Any = None
-        self._has_risen = False
-        self._has_fallen = False
-
-    def see(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Look at a page's rows; nulls are passed over."""
-        if self._cursor is None:
-            return
-        for row in rows:
-            value = row.get(self._cursor)
-            if value is None:
-                continue
-            if self._last is not None:
-                self._has_risen = self._has_risen or value > self._last
-                self._has_fallen = self._has_fallen or value < self._last
-            self._last = value
-
-    @property
-    def allows_stop(self) -> bool:
-        """Tell whether what was not read comes after everything that was."""
-        return self._has_risen and not self._has_fallen
+def _say_nothing(level: str, text: str) -> None:
+    """Take a notice that nobody asked for."""
 
 
 def _with_last(found: Iterator[pa.RecordBatch]) -> Iterator[tuple[bool, pa.RecordBatch]]:
@@ -243,7 +266,10 @@ def _landing(spec: ReadSpec) -> Landing:
 
 def _refuse_problems(config: Mapping[str, Any], spec: ReadSpec) -> None:
     """Raise everything that is wrong with the options, before anything is asked."""
-    problems = [*connection_problems(config), *read_problems(spec.options, spec.cursor)]
+    problems = [
+        *connection_problems(config),
+        *read_problems(spec.options, sync_cursor=spec.cursor, auth=config.get("auth")),
+    ]
     if problems:
         raise PzConnectorError(
             f"entity '{spec.entity}': " + "; ".join(problem.message for problem in problems),
@@ -251,10 +277,3 @@ def _refuse_problems(config: Mapping[str, Any], spec: ReadSpec) -> None:
             code=problems[0].code,
             hint=problems[0].hint,
         )
-
-
-def _url(text: str) -> httpx.URL:
-    try:
-        return httpx.URL(text)
-    except httpx.InvalidURL:
-        raise PzConnectorError("a link to follow is no address", is_transient=False) from None

@@ -20,6 +20,7 @@ import httpx
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.clock import SystemClock
 from pz_engine.base.http_log import without_http_log
+from pz_engine.connectors.builtin.http.addresses import joined, shown_server
 from pz_engine.errors.exceptions import PzConnectorError
 
 TRANSIENT_STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504})
@@ -32,7 +33,13 @@ _HOPS: Final = 5
 _EPOCH_RESET: Final = 10_000_000
 """A rate-limit reset above this is a time, below it a number of seconds."""
 
+_LONGEST_WAIT: Final = timedelta(days=1)
+"""Longest wait a server can ask for; more is a mistake of the server."""
+
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_MOST_DIGITS: Final = 9
+"""Of a number of seconds; a longer one is more than any wait."""
+
 _MEGABYTE: Final = 1024 * 1024
 
 
@@ -92,7 +99,7 @@ class Settings:
         if is_web and not is_downgrade and (is_origin or url.host.lower() in self.allow_hosts):
             return
         raise PzConnectorError(
-            f"a request to {url.scheme or '?'}://{url.host or '?'} was not made: it is not on the connection's own server",
+            f"a request to {shown_server(url)} was not made: it is not on the connection's own server",
             is_transient=False,
             hint="name the host under allow_hosts if it may receive this connection's credentials",
         )
@@ -157,7 +164,7 @@ class Transport:
             ):
                 self._report_budget(response.headers)
                 if response.status_code in _REDIRECTS and "location" in response.headers:
-                    return url.join(response.headers["location"])
+                    return joined(url, response.headers["location"])
                 if response.status_code not in _OK:
                     raise _failed(url, response)
                 return Response(url, response.headers, self._read(url, response, cancel))
@@ -198,6 +205,8 @@ class Transport:
                 raise Cancelled from None
             permanent = isinstance(error, (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.DecodingError))
             is_transient = not (permanent or isinstance(error, httpx.LocalProtocolError) or _is_certificate(error))
+            if isinstance(error.__context__, httpx.InvalidURL):  # a redirect the client itself could not read
+                raise PzConnectorError("a link to follow is no address", is_transient=False) from None
             raise PzConnectorError(f"GET {shown(url)}: {_cause(error)}", is_transient=is_transient) from None
 
     def _trace(self, name: str, info: Mapping[str, Any]) -> None:
@@ -227,18 +236,20 @@ def shown(url: httpx.URL) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> timedelta | None:
-    """Return the wait a `Retry-After` header asks for: whole seconds or a date; anything else is none."""
+    """Return the wait a `Retry-After` header asks for, at most a day: whole seconds or a date; anything else is none."""
     text = headers.get("retry-after", "").strip()
     digits = text.removeprefix("-")
-    if digits.isascii() and digits.isdigit() and len(digits) < 10:
-        return timedelta(seconds=max(0, int(text)))
+    if digits.isascii() and digits.isdigit():
+        is_long = len(digits.lstrip("0")) > _MOST_DIGITS
+        wait = _LONGEST_WAIT if is_long else timedelta(seconds=int(digits))
+        return timedelta(0) if text.startswith("-") else min(wait, _LONGEST_WAIT)
     try:
         moment = email.utils.parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        return min(max(timedelta(0), moment - SystemClock().now()), _LONGEST_WAIT)
+    except (TypeError, ValueError, IndexError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return max(timedelta(0), moment - SystemClock().now())
 
 
 def _failed(url: httpx.URL, response: httpx.Response) -> PzConnectorError:
@@ -279,9 +290,9 @@ def _is_count(text: str) -> bool:
 
 def _reset_at(reset: int) -> datetime | None:
     try:
-        if reset > _EPOCH_RESET:
-            return datetime.fromtimestamp(reset, timezone.utc)
-        return SystemClock().now() + timedelta(seconds=reset)
+        now = SystemClock().now()
+        moment = datetime.fromtimestamp(reset, timezone.utc) if reset > _EPOCH_RESET else now + timedelta(seconds=reset)
+        return min(moment, now + _LONGEST_WAIT)
     except (OverflowError, ValueError, OSError):
         return None
 
