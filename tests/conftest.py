@@ -18,6 +18,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden-update", action="store_true", help="rewrite golden files")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the longest file first: a file stays with one worker, and the last one must not be left with it alone."""
+    items.sort(key=lambda item: "tests/resume/test_random_faults" not in item.nodeid)
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pz, Dagster or terminal variable of the caller reaches a test."""

@@ -35,8 +35,10 @@ from pz_engine.execute.instances import Instances
 from pz_engine.execute.node_runner import NodeRunner
 from pz_engine.execute.orchestrator import DispatchOutcome, Orchestrator
 from pz_engine.execute.prior_database import PriorDatabase
+from pz_engine.execute.reuse import reused_tables
 from pz_engine.execute.run_dir import RunDirectory
 from pz_engine.execute.setup_ledger import SetupLedger
+from pz_engine.execute.staging_copy import open_copy
 from pz_engine.execute.units import build_units
 from pz_engine.model.run import NodeResult, NodeStatus, ReadShape, RunStatus
 from pz_engine.state.advancement import advance_state
@@ -147,9 +149,10 @@ class _Run:
                 observed = _Observed()
                 with contextlib.suppress(Cancelled):  # then nothing is dispatched and nothing stored
                     self._observe(stores, observed)
-                with self._open_staging() as session:
+                session, taken_over = self._open_staging()
+                with session:
                     fault_point("after_staging_opened")
-                    outcome = self._dispatch(session, stores, observed)
+                    outcome = self._dispatch(session, stores, observed, taken_over)
                 stores.settle()
                 return self._finish(stores, outcome, observed)
         finally:
@@ -166,7 +169,8 @@ class _Run:
             if shape in (ReadShape.FEED, ReadShape.CDC) and (token := stores.sync_tokens.get(node.key)) is not None:
                 found.tokens[node.key] = token
 
-    def _open_staging(self) -> DuckSession:
+    def _open_staging(self) -> tuple[DuckSession, frozenset[str] | None]:
+        """Open the run's database; says which tables of the continued run are in it, None when that run has no use."""
         duckdb, project = self._prepared.project.engine.duckdb, self._prepared.compiled
         used = {
             node.connection
@@ -181,8 +185,15 @@ class _Run:
             else self._directory.spill,
             allow_unsigned_extensions=any(project.connections[name].allow_unsigned_extensions for name in used),
         )
+        database, resume = self._directory.staging_database, self._prepared.resume
+        by_id = project.graph.by_id
         try:
-            return DuckSession.open(self._directory.staging_database, settings)
+            if resume is None or not resume.reuse:
+                return DuckSession.open(database, settings), frozenset()
+            loads = [node for node_id in resume.reuse if isinstance(node := by_id[node_id], SourceLoadNode)]
+            names = reused_tables(loads)
+            copied = open_copy(resume.database, resume.run_id, database, settings, names, self._note)
+            return copied if copied is not None else (DuckSession.open(database, settings), None)
         except DuckStatementError as error:
             if error.is_out_of_space:
                 raise OSError(
@@ -190,7 +201,9 @@ class _Run:
                 ) from None
             raise PzInternalError(f"the staging database cannot be opened: {error.summary}") from None
 
-    def _dispatch(self, session: DuckSession, stores: StateStores, observed: _Observed) -> _Dispatched:
+    def _dispatch(
+        self, session: DuckSession, stores: StateStores, observed: _Observed, taken_over: frozenset[str] | None
+    ) -> _Dispatched:
         request, prepared, resume = self._request, self._prepared, self._prepared.resume
         self._journal_path = self._project_dir / ".pz" / "journal" / f"{self._run_id}.jsonl"
         journal = RunJournal(self._journal_path.parent, self._run_id, on_warning=self._note.alert)
@@ -221,7 +234,10 @@ class _Run:
             stored_watermarks=observed.watermarks,
             stored_tokens=observed.tokens,
             resume=resume,
-            prior=PriorDatabase(resume.database, resume.run_id, self._note) if resume is not None else None,
+            prior=PriorDatabase(resume.database, resume.run_id, self._note)
+            if resume is not None and taken_over is not None
+            else None,
+            taken_over=taken_over or frozenset(),
             written_connections=frozenset(
                 node.connection for node_id in prepared.effective if isinstance(node := by_id[node_id], SinkWriteNode)
             ),

@@ -61,7 +61,10 @@ class RunContext:
     """What may be taken from the run that is continued."""
 
     prior: PriorDatabase | None = None
-    """That run's staging database."""
+    """That run's staging database; None when nothing can be taken from it."""
+
+    taken_over: frozenset[str] = frozenset()
+    """Tables of staging that were in it and are here since the start."""
 
     notices_seen: set[tuple[str, str]] = field(default_factory=set)
     notices_guard: threading.Lock = field(default_factory=threading.Lock)

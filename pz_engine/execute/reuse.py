@@ -1,42 +1,47 @@
 """Takes a load's rows from an earlier run instead of its source.
 
-The copy is checked against what that run recorded. Reuse is never a new way to fail: on any doubt the load is extracted.
+They are in this run's database already, which began as a copy of that run's; here they are compared with what that run
+recorded. Reuse is never a new way to fail: on any doubt the load is extracted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pz_engine.compile.dag import SourceLoadNode
-from pz_engine.duck.quoting import STAGING_SCHEMA, staging_relation
-from pz_engine.duck.session import DuckCursor
+from pz_engine.duck.quoting import staging_relation
 from pz_engine.execute.context import Attempt
 from pz_engine.execute.outcome import Execution
-from pz_engine.execute.prior_database import PriorDatabase
 from pz_engine.execute.resume_plan import REUSED
 from pz_engine.model.run import NodeResult
 
 
+def reused_tables(loads: Iterable[SourceLoadNode]) -> frozenset[str]:
+    """Return the tables of staging that loads leave behind."""
+    return frozenset(name for node in loads for name in (node.name, f"{node.name}__rejects"))
+
+
 def try_reuse(attempt: Attempt, node: SourceLoadNode) -> Execution | None:
-    """Copy a load's staged rows from the run that is continued; None when it has to be extracted.
+    """Take a load's staged rows over from the run that is continued; None when it has to be extracted.
 
     Raises:
         Cancelled: the node was cancelled.
+        DuckStatementError: the rows cannot be counted.
     """
-    context = attempt.context
-    resume, prior = context.resume, context.prior
+    resume = attempt.context.resume
     recorded = resume.reuse.get(node.id) if resume is not None else None
-    if recorded is None or prior is None or not prior.is_usable(attempt.cursor):
+    if resume is None or recorded is None or attempt.ordinal > 1:
         return None
-    what = f"{node.key} is extracted again"
-    with prior.falling_back(what):
-        if not prior.has_table(attempt.cursor, STAGING_SCHEMA, node.name):
-            prior.say_unusable(what, "its rows are not there any more")
-            return None
-        rows = _copy(attempt.cursor, prior, node.name)
+    relation, why = staging_relation(node.name), "its rows are not there any more"
+    if node.name in attempt.context.taken_over:
+        rows = attempt.cursor.count(relation)
         if rows == recorded.rows:
-            _copy_side_table(attempt.cursor, prior, f"{node.name}__rejects")
             return _execution(attempt, node, recorded, rows)
-        prior.say_unusable(what, f"{rows} row(s) are there, {recorded.rows} were recorded")
-    attempt.cursor.execute(f"drop table if exists {staging_relation(node.name)}")
+        why = f"{rows} row(s) are there, {recorded.rows} were recorded"
+        for name in reused_tables([node]):
+            attempt.cursor.execute(f"drop table if exists {staging_relation(name)}")
+    if attempt.context.prior is not None:
+        attempt.context.prior.say_unusable(f"{node.key} is extracted again", why)
     return None
 
 
@@ -52,13 +57,3 @@ def _execution(attempt: Attempt, node: SourceLoadNode, recorded: NodeResult, row
         rejected=recorded.rejected,
         provenance=REUSED,
     )
-
-
-def _copy(cursor: DuckCursor, prior: PriorDatabase, name: str) -> int:
-    source = prior.relation(STAGING_SCHEMA, name)
-    return cursor.changed_rows(f"create or replace table {staging_relation(name)} as select * from {source}")
-
-
-def _copy_side_table(cursor: DuckCursor, prior: PriorDatabase, name: str) -> None:
-    if prior.has_table(cursor, STAGING_SCHEMA, name):
-        _copy(cursor, prior, name)

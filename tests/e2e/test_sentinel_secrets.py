@@ -100,7 +100,9 @@ def test_address_of_a_connection(factory: ProjectFactory) -> None:
     """A secret in the path of an address, and in its host name, when nobody answers."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    factory.connections(f"api:\n  connector: http\n  base_url: http://127.0.0.1:{port}/${{SECRET}}/v1\n")
+    factory.connections(
+        f"api: {{ connector: http, base_url: 'http://127.0.0.1:{port}/${{SECRET}}/v1', retry: {{ base_delay: 1ms }} }}\n"
+    )
     factory.pipeline("p", "SELECT * FROM {{ source('api', 'things', path: '/things', columns: { id: 'int' }) }}")
     printed = every_verb(factory, SECRET=SENTINEL)
     assert "cannot be reached" in printed

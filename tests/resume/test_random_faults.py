@@ -42,7 +42,7 @@ def test_drawing_reaches_everything() -> None:
     assert all(Case.from_json(case.to_json()) == case for case in cases)
 
 
-@pytest.mark.parametrize("chunk", chunks(0.65))
+@pytest.mark.parametrize("chunk", chunks(0.8))
 def test_sequences_of_faults_keep_the_guarantees(hold_chunk: Callable[..., None], chunk: int) -> None:
     """Runs and retries with failing reads, writes, commits and steps of the engine."""
     hold_chunk(chunk, kills=False)

@@ -1,0 +1,83 @@
+"""Starts the staging database of a run as a copy of the one it continues.
+
+Copying the file costs a small part of copying the rows, whatever their types. Everything that is not reused is dropped
+before the first node starts; its blocks are used again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from pz_engine.duck.quoting import STAGING_SCHEMA, quote_qualified
+from pz_engine.duck.session import RUN_DATABASE, DuckCursor, DuckSession, DuckSettings
+from pz_engine.duck.statement_error import DuckStatementError
+from pz_engine.execute.prior_database import PriorDatabase
+
+
+def open_copy(
+    prior: Path, run_id: str, target: Path, settings: DuckSettings, names: Collection[str], note: Callable[[str], None]
+) -> tuple[DuckSession, frozenset[str]] | None:
+    """Open a copy of a prior run's database in which only the named tables of staging are left.
+
+    Args:
+        prior: that run's database.
+        run_id: that run.
+        target: the file to make; it is gone when nothing could be copied.
+        settings: of the session.
+        names: the tables to keep.
+        note: receives one sentence when nothing is copied.
+
+    Returns:
+        The session and the tables that are there, or None when the database cannot be opened or copied.
+    """
+    if not _copy(prior, run_id, target, note):
+        return None
+    session = None
+    try:
+        session = DuckSession.open(target, settings)
+        with session.cursor() as cursor:
+            return session, _keep_only(cursor, names)
+    except DuckStatementError as error:
+        if session is not None:
+            session.close()
+        target.unlink(missing_ok=True)
+        note(f"run {run_id}: nothing is taken from its staging database: {error.summary.splitlines()[0]}")
+        return None
+
+
+def _copy(prior: Path, run_id: str, target: Path, note: Callable[[str], None]) -> bool:
+    """Copy the file while it is held open, so that nobody else writes it."""
+    try:
+        with DuckSession.open(None, DuckSettings(threads=1)) as session, session.cursor() as cursor:
+            if not PriorDatabase(prior, run_id, note).is_usable(cursor):
+                return False
+            if prior.with_name(f"{prior.name}.wal").exists():
+                note(f"run {run_id}: nothing is taken from its staging database, which was not closed")
+                return False
+            shutil.copyfile(prior, target)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        reason = error.strerror or type(error).__name__
+        note(f"run {run_id}: nothing is taken from its staging database, which cannot be copied: {reason}")
+        return False
+    return True
+
+
+def _keep_only(cursor: DuckCursor, names: Collection[str]) -> frozenset[str]:
+    relations = cursor.rows(
+        "select 'table', schema_name, table_name from duckdb_tables() where database_name = ? "
+        "union all select 'view', schema_name, view_name from duckdb_views() where database_name = ? and not internal",
+        [RUN_DATABASE, RUN_DATABASE],
+    )
+    kept = set()
+    for kind, schema, name in relations:
+        if kind == "table" and schema == STAGING_SCHEMA and name in names:
+            kept.add(str(name))
+        else:
+            cursor.execute(f"drop {kind} {quote_qualified(RUN_DATABASE, schema, name)}")
+    query = "select schema_name from duckdb_schemas() where database_name = ? and not internal and schema_name <> ?"
+    for (schema,) in cursor.rows(query, [RUN_DATABASE, STAGING_SCHEMA]):
+        cursor.execute(f"drop schema {quote_qualified(RUN_DATABASE, schema)}")
+    return frozenset(kept)
