@@ -38,13 +38,13 @@ from pz_engine.execute.prior_database import PriorDatabase
 from pz_engine.execute.reuse import reused_tables
 from pz_engine.execute.run_dir import RunDirectory
 from pz_engine.execute.setup_ledger import SetupLedger
-from pz_engine.execute.staging_copy import open_copy
+from pz_engine.execute.staging_copy import TakenOver, open_copy
 from pz_engine.execute.units import build_units
 from pz_engine.model.run import NodeResult, NodeStatus, ReadShape, RunStatus
 from pz_engine.state.advancement import advance_state
 from pz_engine.state.factory import open_state_stores
 from pz_engine.state.retention import SweepRule, sweep
-from pz_engine.state.run_history import RUNS_DIRECTORY, mint_run_id
+from pz_engine.state.run_history import RUNS_DIRECTORY, mint_run_id, newest_first, run_directories
 from pz_engine.state.run_results import RunResultsFile
 from pz_engine.state.store import StateStores, SyncTokenEntry, WatermarkEntry
 
@@ -137,7 +137,12 @@ class _Run:
         self._directory = RunDirectory(self._project_dir, run_id)
 
     def execute(self) -> RunOutcome:
+        newest = next(iter(run_directories(self._project_dir)), None)
         self._directory.create(self._request.host)
+        if newest is not None and newest_first([newest.name, self._run_id])[0] == newest.name:
+            self._note(
+                f"the clock is behind run {newest.name}, which stays the latest one for 'pz retry' until it is passed"
+            )
         try:
             with open_state_stores(
                 self._prepared.project.state,
@@ -169,8 +174,8 @@ class _Run:
             if shape in (ReadShape.FEED, ReadShape.CDC) and (token := stores.sync_tokens.get(node.key)) is not None:
                 found.tokens[node.key] = token
 
-    def _open_staging(self) -> tuple[DuckSession, frozenset[str] | None]:
-        """Open the run's database; says which tables of the continued run are in it, None when that run has no use."""
+    def _open_staging(self) -> tuple[DuckSession, TakenOver | None]:
+        """Open the run's database; says what of the continued run is in it, None when that run has no use."""
         duckdb, project = self._prepared.project.engine.duckdb, self._prepared.compiled
         used = {
             node.connection
@@ -189,7 +194,7 @@ class _Run:
         by_id = project.graph.by_id
         try:
             if resume is None or not resume.reuse:
-                return DuckSession.open(database, settings), frozenset()
+                return DuckSession.open(database, settings), TakenOver()
             loads = [node for node_id in resume.reuse if isinstance(node := by_id[node_id], SourceLoadNode)]
             names = reused_tables(loads)
             copied = open_copy(resume.database, resume.run_id, database, settings, names, self._note)
@@ -202,7 +207,7 @@ class _Run:
             raise PzInternalError(f"the staging database cannot be opened: {error.summary}") from None
 
     def _dispatch(
-        self, session: DuckSession, stores: StateStores, observed: _Observed, taken_over: frozenset[str] | None
+        self, session: DuckSession, stores: StateStores, observed: _Observed, taken_over: TakenOver | None
     ) -> _Dispatched:
         request, prepared, resume = self._request, self._prepared, self._prepared.resume
         self._journal_path = self._project_dir / ".pz" / "journal" / f"{self._run_id}.jsonl"
@@ -237,7 +242,7 @@ class _Run:
             prior=PriorDatabase(resume.database, resume.run_id, self._note)
             if resume is not None and taken_over is not None
             else None,
-            taken_over=taken_over or frozenset(),
+            taken_over=taken_over or TakenOver(),
             written_connections=frozenset(
                 node.connection for node_id in prepared.effective if isinstance(node := by_id[node_id], SinkWriteNode)
             ),

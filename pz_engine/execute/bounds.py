@@ -46,6 +46,11 @@ class Bounds:
         """Tell whether any bound applies."""
         return self.lower is not None or self.upper is not None
 
+    @property
+    def window(self) -> tuple[str, str] | None:
+        """Return both ends, an open one as ''; None for a read of everything."""
+        return (self.lower or "", self.upper or "") if self.is_bounded else None
+
     def condition(self) -> str:
         """Return the SQL condition of the slice."""
         if self.cursor is None or self.type is None or not self.is_bounded:

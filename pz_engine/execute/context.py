@@ -20,6 +20,7 @@ from pz_engine.execute.outcome import WarningSlot
 from pz_engine.execute.prior_database import PriorDatabase
 from pz_engine.execute.resume_plan import ResumePlan
 from pz_engine.execute.setup_ledger import SetupLedger
+from pz_engine.execute.staging_copy import TakenOver
 from pz_engine.model.project import EngineSettings
 from pz_engine.plan.strategies import ExecutionPlan
 from pz_engine.state.store import KeyedStore, SchemaBaseline, SyncTokenEntry, WatermarkEntry
@@ -63,8 +64,8 @@ class RunContext:
     prior: PriorDatabase | None = None
     """That run's staging database; None when nothing can be taken from it."""
 
-    taken_over: frozenset[str] = frozenset()
-    """Tables of staging that were in it and are here since the start."""
+    taken_over: TakenOver = field(default_factory=TakenOver)
+    """What was in it and is here since the start."""
 
     notices_seen: set[tuple[str, str]] = field(default_factory=set)
     notices_guard: threading.Lock = field(default_factory=threading.Lock)

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.duck.quoting import staging_relation
+from pz_engine.execute.bounds import plan_bounds
 from pz_engine.execute.context import Attempt
+from pz_engine.execute.ledgers.read_ledger import RecordedRead, record_read
 from pz_engine.execute.outcome import Execution
 from pz_engine.execute.resume_plan import REUSED
 from pz_engine.model.run import NodeResult
@@ -32,25 +34,44 @@ def try_reuse(attempt: Attempt, node: SourceLoadNode) -> Execution | None:
     recorded = resume.reuse.get(node.id) if resume is not None else None
     if resume is None or recorded is None or attempt.ordinal > 1:
         return None
-    relation, why = staging_relation(node.name), "its rows are not there any more"
-    if node.name in attempt.context.taken_over:
-        rows = attempt.cursor.count(relation)
-        if rows == recorded.rows:
-            return _execution(attempt, node, recorded, rows)
-        why = f"{rows} row(s) are there, {recorded.rows} were recorded"
-        for name in reused_tables([node]):
-            attempt.cursor.execute(f"drop table if exists {staging_relation(name)}")
+    problem = _problem(attempt, node, recorded)
+    if problem is None:
+        return _execution(attempt, node, recorded)
+    for name in reused_tables([node]):
+        attempt.cursor.execute(f"drop table if exists {staging_relation(name)}")
     if attempt.context.prior is not None:
-        attempt.context.prior.say_unusable(f"{node.key} is extracted again", why)
+        attempt.context.prior.say_unusable(f"{node.key} is extracted again", problem)
     return None
 
 
-def _execution(attempt: Attempt, node: SourceLoadNode, recorded: NodeResult, rows: int) -> Execution:
+def _problem(attempt: Attempt, node: SourceLoadNode, recorded: NodeResult) -> str | None:
+    """Return why the rows may not stand for what this run would read."""
+    context = attempt.context
+    if node.name not in context.taken_over.tables:
+        return "its rows are not there any more"
+    rows = attempt.cursor.count(staging_relation(node.name))
+    if rows != recorded.rows:
+        return f"{rows} row(s) are there, {recorded.rows} were recorded"
+    if node.incremental is None:
+        return None
+    read = context.taken_over.reads.get(node.id, RecordedRead())
+    if read.lower != plan_bounds(context, attempt.cursor, node).lower:
+        return "it read from another watermark than the one that is stored now"
+    if read.watermark != (recorded.watermark.value if recorded.watermark is not None else None):
+        return "its results name another watermark than its rows"
+    return None
+
+
+def _execution(attempt: Attempt, node: SourceLoadNode, recorded: NodeResult) -> Execution:
+    if node.incremental is not None:
+        value = recorded.watermark.value if recorded.watermark is not None else None
+        attempt.context.ledgers.ensure(attempt.cursor)
+        record_read(attempt.cursor, node.id, plan_bounds(attempt.context, attempt.cursor, node).window, value)
     stored = attempt.context.stored(node.key)
     return Execution(
-        rows=rows,
+        rows=recorded.rows,
         columns=attempt.cursor.describe(f"select * from {staging_relation(node.name)}"),
-        row_count=rows,
+        row_count=recorded.rows,
         watermark=recorded.watermark,
         watermark_from=stored.value if stored is not None else None,
         caught_up=recorded.caught_up,

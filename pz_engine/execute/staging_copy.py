@@ -7,18 +7,31 @@ before the first node starts; its blocks are used again.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pz_engine.duck.quoting import STAGING_SCHEMA, quote_qualified
 from pz_engine.duck.session import RUN_DATABASE, DuckCursor, DuckSession, DuckSettings
 from pz_engine.duck.statement_error import DuckStatementError
+from pz_engine.execute.ledgers.read_ledger import RecordedRead, recorded_reads
 from pz_engine.execute.prior_database import PriorDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """What a run's database held before its first node started."""
+
+    tables: frozenset[str] = frozenset()
+    """Tables of staging."""
+
+    reads: Mapping[str, RecordedRead] = field(default_factory=dict)
+    """What the earlier run recorded of its incremental loads, by node id."""
 
 
 def open_copy(
     prior: Path, run_id: str, target: Path, settings: DuckSettings, names: Collection[str], note: Callable[[str], None]
-) -> tuple[DuckSession, frozenset[str]] | None:
+) -> tuple[DuckSession, TakenOver] | None:
     """Open a copy of a prior run's database in which only the named tables of staging are left.
 
     Args:
@@ -30,7 +43,7 @@ def open_copy(
         note: receives one sentence when nothing is copied.
 
     Returns:
-        The session and the tables that are there, or None when the database cannot be opened or copied.
+        The session and what is there, or None when the database cannot be opened or copied.
     """
     if not _copy(prior, run_id, target, note):
         return None
@@ -38,7 +51,8 @@ def open_copy(
     try:
         session = DuckSession.open(target, settings)
         with session.cursor() as cursor:
-            return session, _keep_only(cursor, names)
+            reads = recorded_reads(cursor, RUN_DATABASE)
+            return session, TakenOver(_keep_only(cursor, names), reads)
     except DuckStatementError as error:
         if session is not None:
             session.close()

@@ -20,6 +20,7 @@ from pz_engine.execute.channel import Channel
 from pz_engine.execute.context import Attempt, RunContext
 from pz_engine.execute.gates.drift import check_drift
 from pz_engine.execute.gates.inference import lint_inferred_columns
+from pz_engine.execute.ledgers.read_ledger import record_read
 from pz_engine.execute.native_read import prepare_scan, run_with_recovery
 from pz_engine.execute.opened import open_source
 from pz_engine.execute.outcome import Execution, NodeFailure
@@ -58,6 +59,9 @@ def load_source(attempt: Attempt, node: SourceLoadNode) -> Execution:
             f"{node.key}: its partitions were read at different times, so the watermark goes no further than those read "
             "first; the next run reads on from there"
         )
+    if node.incremental is not None:
+        context.ledgers.ensure(cursor)
+        record_read(cursor, node.id, bounds.window, candidate.value if candidate is not None else None)
     note_null_cursors(cursor, node, relation, context.note)
     if bounds.is_caught_up:
         context.note(f"{node.key} is caught up: the watermark {bounds.lower} has reached until")
@@ -99,9 +103,8 @@ def _land_batches(attempt: Attempt, node: SourceLoadNode, relation: str, bounds:
         partitions = source.plan_read(spec, read_hints(node, opened.connector.capabilities), attempt.cancel)
         _refuse_split_feed(context, node, partitions)
         if _lands_partitions(context, node, opened.connector):
-            window = (bounds.lower, bounds.upper) if bounds.lower is not None and bounds.upper is not None else None
             is_feed = context.plan.by_id[node.id].read_shape is ReadShape.FEED
-            landed = land_partitions(attempt, node, partitions, schema, window=window, is_feed=is_feed)
+            landed = land_partitions(attempt, node, partitions, schema, window=bounds.window, is_feed=is_feed)
             execution = Execution(rows=None, partitions=landed.counts, bytes=landed.bytes, reach=landed.reach)
         else:
             execution = _pump(attempt, node, relation, partitions, schema)

@@ -19,6 +19,7 @@ _TABLES: Final = {
     "partition_checkpoints": "node_id varchar not null, partition_id varchar not null, checkpoint varchar not null, "
     "rows bigint not null",
     "node_reach": "node_id varchar not null, reached varchar",
+    "node_watermark": "node_id varchar not null, value varchar not null",
     "node_window": "node_id varchar not null, lower varchar not null, upper varchar not null",
     "sink_deliveries": "node_id varchar not null, acknowledged_rows bigint not null, relation_count bigint not null, "
     "relation_hash varchar not null",
@@ -81,7 +82,7 @@ class PartitionLedger:
         return {str(partition): Checkpoint(str(token), int(rows)) for partition, token, rows in found}
 
     def window(self) -> tuple[str, str] | None:
-        """Return the slice the rows belong to; None for an unwindowed read."""
+        """Return the slice the rows belong to, an open end as ''; None for a read of everything."""
         found = self._cursor.rows(
             f"select lower, upper from {self._schema}.node_window where node_id = ?", [self._node_id]
         )

@@ -1,0 +1,172 @@
+"""`pz retry` where something changed since: state, results, the clock. Nothing is taken that may not stand for a new read."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pz_engine import RunOutcome, Selection
+from pz_engine.app.host import LATEST
+from pz_engine.errors.exceptions import PzConnectorError
+from pz_engine.testing.fixed_clock import FixedClock
+from pz_engine.testing.project_factory import ProjectFactory
+from pz_engine.testing.scripted_connector import ScriptedConnector, WriteCall, rows
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedConnector]:
+    """An installed scripted connector whose source has five rows."""
+    with ScriptedConnector().installed() as connector:
+        connector.on_read = lambda call: [rows(*range(1, 6))]
+        yield connector
+
+
+@pytest.fixture
+def project(factory: ProjectFactory, scripted: ScriptedConnector) -> ProjectFactory:
+    """An increment into two sinks; 2 is stored as its watermark."""
+    factory.connections(
+        """
+        api:
+          connector: scripted
+          retry: { max_attempts: 1 }
+          entities: { things: { read: { columns: { id: bigint, name: varchar }, sync: { mode: incremental, cursor: id } } } }
+        good: { connector: scripted, retry: { max_attempts: 1 } }
+        bad: { connector: scripted, retry: { max_attempts: 1 } }
+        """
+    )
+    factory.pipeline(
+        "copy",
+        "INSERT INTO [{{ sink('good', 'a', strategy: 'merge', keys: ['id']) }},"
+        " {{ sink('bad', 'b', strategy: 'merge', keys: ['id']) }}]\nSELECT * FROM {{ source('api', 'things') }}",
+    )
+    scripted.on_read = lambda call: [rows(1, 2)]
+    assert factory.run().exit_code == 0
+    scripted.on_read = lambda call: [rows(*range(1, 6))]
+    return factory
+
+
+def retry(project: ProjectFactory, **options: Any) -> RunOutcome:
+    return project.run(retry_from=LATEST, selection=Selection(), **options)
+
+
+def fail_sink(call: WriteCall) -> None:
+    if call.spec.entity == "b":
+        raise PzConnectorError("refused", is_transient=False)
+
+
+def failed_run(project: ProjectFactory, scripted: ScriptedConnector, **options: Any) -> RunOutcome:
+    """Run with a failing sink, then let it work again."""
+    scripted.on_write = fail_sink
+    outcome = project.run(**options)
+    assert outcome.exit_code == 1
+    scripted.on_write = lambda call: None
+    scripted.reads.clear()
+    return outcome
+
+
+def stored(project: ProjectFactory) -> str:
+    text = (project.directory / ".pz/state/watermarks.json").read_text()
+    return str(json.loads(text)["watermarks"]["api.things"]["value"])
+
+
+def provenance(outcome: RunOutcome) -> dict[str, str | None]:
+    return {result.name: result.provenance for result in outcome.results}
+
+
+def test_state_that_was_set_back_is_read_from(project: ProjectFactory, scripted: ScriptedConnector) -> None:
+    """The staged slice began later than the state says now, so it would leave rows out."""
+    failed_run(project, scripted)
+    path = project.directory / ".pz/state/watermarks.json"
+    path.write_text(path.read_text().replace('"value": "2"', '"value": "0"'))
+    outcome = retry(project)
+    assert outcome.exit_code == 0
+    assert provenance(outcome)["src_api__things"] is None
+    assert len(scripted.reads) == 1
+    assert [result.rows for result in outcome.results if result.name == "src_api__things"] == [5]
+    assert any("read from another watermark" in note for note in outcome.notes)
+
+
+def test_state_that_another_run_moved_is_read_from(project: ProjectFactory, scripted: ScriptedConnector) -> None:
+    """An older slice is not written over newer rows; a sink that was carried with it holds the watermark until a run."""
+    failed_run(project, scripted)
+    path = project.directory / ".pz/state/watermarks.json"
+    path.write_text(path.read_text().replace('"value": "2"', '"value": "4"'))
+    outcome = retry(project)
+    assert provenance(outcome)["src_api__things"] is None
+    assert [result.rows for result in outcome.results if result.name == "src_api__things"] == [1]
+    assert stored(project) == "4"
+    project.run()
+    assert stored(project) == "5"
+
+
+def test_retry_of_a_retry_reuses_an_increment(project: ProjectFactory, scripted: ScriptedConnector) -> None:
+    """What a retry took over can be taken over again, watermark included."""
+    failed_run(project, scripted)
+    scripted.on_write = fail_sink
+    assert provenance(retry(project))["src_api__things"] == "reused"
+    scripted.on_write = lambda call: None
+    outcome = retry(project)
+    assert provenance(outcome)["src_api__things"] == "reused"
+    assert (scripted.reads, stored(project)) == ([], "5")
+
+
+EDITS: dict[str, Callable[[list[dict[str, Any]]], None]] = {
+    "watermark": lambda nodes: nodes[0]["watermark"].update(value="999"),
+    "no watermark": lambda nodes: nodes[0].pop("watermark"),
+    "watermark of another column": lambda nodes: nodes[0]["watermark"].update(cursor="name", type="date"),
+    "rows": lambda nodes: nodes[0].update(rows=2),
+    "negative rows": lambda nodes: nodes[0].update(rows=-3),
+    "failed load": lambda nodes: nodes[0].update(status="failed", error={"code": "PZ0501", "message": "edited"}),
+    "node twice": lambda nodes: nodes.append(dict(nodes[0])),
+    "node gone": lambda nodes: nodes.pop(0),
+    "pipeline gone": lambda nodes: nodes.pop(1),
+    "foreign node": lambda nodes: nodes.append({**nodes[0], "id": "ffffffff", "name": "src_x__y"}),
+    "provenance": lambda nodes: nodes[0].update(provenance="carried_forward"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_results_edited_by_hand_lose_nothing(project: ProjectFactory, scripted: ScriptedConnector, edit: str) -> None:
+    """Whatever they say, both sinks end up with every row, the watermark where the rows are, and the next run has nothing."""
+    first = failed_run(project, scripted)
+    path = project.directory / ".pz/runs" / first.run_id / "run_results.json"
+    document = json.loads(path.read_text())
+    EDITS[edit](document["nodes"])
+    path.write_text(json.dumps(document))
+    outcome = retry(project)
+    assert outcome.exit_code == 0, outcome
+    written = {name: {row["id"] for row in scripted.written[name]} for name in ("a", "b")}
+    assert written == {"a": {1, 2, 3, 4, 5}, "b": {1, 2, 3, 4, 5}}
+    assert stored(project) in ("2", "5")
+    project.run()
+    assert stored(project) == "5"
+
+
+def test_results_edited_to_success_move_nothing(project: ProjectFactory, scripted: ScriptedConnector) -> None:
+    """A failed sink that is said to have succeeded leaves nothing to retry; state stays, so the next run delivers it."""
+    first = failed_run(project, scripted)
+    path = project.directory / ".pz/runs" / first.run_id / "run_results.json"
+    path.write_text(path.read_text().replace('"status":"failed"', '"status":"success"'))
+    outcome = retry(project)
+    assert (outcome.exit_code, outcome.results) == (0, ())
+    assert stored(project) == "2"
+    project.run()
+    assert {row["id"] for row in scripted.written["b"]} == {1, 2, 3, 4, 5}
+
+
+def test_clock_that_went_back_is_said(project: ProjectFactory, scripted: ScriptedConnector, tmp_path: Path) -> None:
+    """The retry ends well; that the run it continued stays the latest is said, and continuing it again loses nothing."""
+    future = datetime.now(timezone.utc) + timedelta(days=2)
+    first = failed_run(project, scripted, clock=FixedClock(future), random=random.Random(1))
+    for _ in range(2):
+        outcome = retry(project)
+        assert outcome.exit_code == 0
+        assert any(f"the clock is behind run {first.run_id}" in note for note in outcome.notes)
+        assert {row["id"] for row in scripted.written["b"]} == {1, 2, 3, 4, 5}
+        assert stored(project) == "5"
