@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pz_engine.app.host import overlay_environment
 from pz_engine.app.state_url import point_state_at, with_state_url
@@ -18,9 +18,13 @@ from pz_engine.compile.template.lint import lint_templates
 from pz_engine.config.loader import load_project
 from pz_engine.config.pipeline_files import load_pipeline_files
 from pz_engine.config.project_file import PROJECT_FILE
+from pz_engine.duck.introspect import SqlParser
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.errors.diagnostics import Diagnostic, ordered
 from pz_engine.errors.exceptions import PzConfigError, PzValidationError
+
+if TYPE_CHECKING:
+    from pz_engine.duck.instance import DuckInstance
 
 _PLAIN_VARIABLES: Final = frozenset(
     {"PZ_STATE_BACKEND", "PZ_STATE_SCHEMA", "PZ_STATE_ARTIFACTS", "PZ_STATE_EVENTS", "PZ_STATE_TIMEOUT_SECONDS"}
@@ -36,6 +40,7 @@ def open_project(
     identity: RunIdentity | None = None,
     env_names: Literal["resolve", "keep", "keep_unset"] = "resolve",
     state_url: str | None = None,
+    instance: DuckInstance | None = None,
 ) -> CompiledProject:
     """Load and compile.
 
@@ -47,6 +52,7 @@ def open_project(
             name; `keep_unset` does so for unset ones only. Neither reports an unset variable.
         state_url: endpoint that `state:` is pointed at for this invocation.
         identity: run id and start for templates; verbs that do not run leave it out and get an invented one.
+        instance: the DuckDB to parse with; a new one without it.
 
     Raises:
         PzValidationError: every problem of the first phase that found any; beside the problems of files also those
@@ -61,7 +67,7 @@ def open_project(
         )
     except PzValidationError as error:
         raise PzValidationError(ordered([*error.errors, *_template_problems(project_dir)])) from None
-    compiled = compile_files(files, env=rendered, identity=identity or _invented_identity())
+    compiled = compile_files(files, env=rendered, identity=identity or _invented_identity(), parser=SqlParser(instance))
     secrets = {name: value for name, value in environment.used.items() if name not in _PLAIN_VARIABLES}
     compiled = replace(compiled, hidden=HiddenValues.of(secrets, vars or {}))
     if state_url is None or compiled.project is None:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from pz_engine.app.host import RunOutcome, RunRequest
@@ -22,6 +23,7 @@ from pz_engine.base.hidden_values import HiddenValues
 from pz_engine.base.stop_signals import stop_signals
 from pz_engine.compile.builder import RunIdentity
 from pz_engine.compile.dag import SinkWriteNode, SourceLoadNode
+from pz_engine.duck.instance import DuckInstance
 from pz_engine.duck.session import DuckSession, DuckSettings
 from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.errors.diagnostics import Diagnostic
@@ -87,8 +89,8 @@ def run_project(request: RunRequest) -> RunOutcome:
     run_id = _free_run_id(request, started_at)
     if request.on_run_id is not None:
         request.on_run_id(run_id)
-    with stop_signals(request.cancel, install=request.install_signal_handlers):
-        prepared = prepare_run(request, RunIdentity(run_id, started_at))
+    with stop_signals(request.cancel, install=request.install_signal_handlers), DuckInstance() as instance:
+        prepared = prepare_run(request, RunIdentity(run_id, started_at), instance)
         if request.warning_sink is not None:
             for warning in prepared.warnings:
                 request.warning_sink(warning)
@@ -103,7 +105,7 @@ def run_project(request: RunRequest) -> RunOutcome:
             notes("the selection is empty, so there is nothing to run")
         if request.mode == "test" and not prepared.effective:
             return RunOutcome(run_id, RunStatus.SUCCESS, 0, (), tuple(notes.texts), prepared.warnings)
-        return _Run(request, prepared, run_id, started_at, notes).execute()
+        return _Run(request, prepared, run_id, started_at, notes, instance).execute()
 
 
 def _free_run_id(request: RunRequest, started_at: datetime) -> str:
@@ -126,9 +128,16 @@ class _Run:
     """One started run."""
 
     def __init__(
-        self, request: RunRequest, prepared: PreparedRun, run_id: str, started_at: datetime, notes: _Notes
+        self,
+        request: RunRequest,
+        prepared: PreparedRun,
+        run_id: str,
+        started_at: datetime,
+        notes: _Notes,
+        instance: DuckInstance,
     ) -> None:
         self._request = request
+        self._instance = instance
         self._prepared = prepared
         self._run_id = run_id
         self._started_at = started_at
@@ -194,11 +203,12 @@ class _Run:
         by_id = project.graph.by_id
         try:
             if resume is None or not resume.reuse:
-                return DuckSession.open(database, settings), TakenOver()
+                return DuckSession.open(database, settings, self._instance), TakenOver()
             loads = [node for node_id in resume.reuse if isinstance(node := by_id[node_id], SourceLoadNode)]
             names = reused_tables(loads)
-            copied = open_copy(resume.database, resume.run_id, database, settings, names, self._note)
-            return copied if copied is not None else (DuckSession.open(database, settings), None)
+            open_here = partial(DuckSession.open, settings=settings, instance=self._instance)
+            copied = open_copy(resume.database, resume.run_id, database, open_here, names, self._note)
+            return copied if copied is not None else (open_here(database), None)
         except DuckStatementError as error:
             if error.is_out_of_space:
                 raise OSError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pz_engine.app.hiding import hiding_values
 from pz_engine.app.host import LATEST, RunRequest, Selection
@@ -21,6 +22,9 @@ from pz_engine.plan.planner import plan_project
 from pz_engine.plan.strategies import ExecutionPlan
 from pz_engine.state.retention import STAGING_DATABASE
 from pz_engine.state.run_history import StoredRun, stored_runs
+
+if TYPE_CHECKING:
+    from pz_engine.duck.instance import DuckInstance
 
 _AGAIN = frozenset({NodeStatus.FAILED, NodeStatus.SKIPPED})
 
@@ -41,21 +45,31 @@ class PreparedRun:
     nothing_to_retry: bool = False
 
 
-def prepare_run(request: RunRequest, identity: RunIdentity) -> PreparedRun:
+def prepare_run(request: RunRequest, identity: RunIdentity, instance: DuckInstance) -> PreparedRun:
     """Do everything that may refuse a run before it leaves a trace.
+
+    Args:
+        request: the run.
+        identity: its id and start.
+        instance: the DuckDB to parse and bind with.
 
     Raises:
         PzValidationError: the project, the selection or the plan was refused.
         PzStateError: `PZ0502` to `PZ0504`, the run to continue cannot be continued.
     """
     compiled = open_project(
-        request.project_dir, vars=request.vars, env=request.env, identity=identity, state_url=request.state_url
+        request.project_dir,
+        vars=request.vars,
+        env=request.env,
+        identity=identity,
+        state_url=request.state_url,
+        instance=instance,
     )
     if compiled.project is None:
         raise PzInternalError("compile returned no project")
     project = replace(compiled.project, engine=_engine(compiled.project.engine, request))
     compiled = replace(compiled, project=project)
-    warnings, _ = check_compiled(compiled)
+    warnings, _ = check_compiled(compiled, instance=instance)
     prior = _prior_run(compiled.project_dir, request.retry_from) if request.retry_from is not None else None
     notes: list[str] = []
     selected = _selected(compiled, request, prior, notes)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pz_engine.app.hiding import hidden_problem, hiding_values
 from pz_engine.app.open_project import open_project
@@ -14,6 +15,9 @@ from pz_engine.connectors.registry import find_connector
 from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.errors.exceptions import PzValidationError
 from pz_engine.validate.tiers import ValidationReport, check_connectors, check_sql
+
+if TYPE_CHECKING:
+    from pz_engine.duck.instance import DuckInstance
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,11 @@ def validate_project(
         OSError: the schema cache cannot be written.
     """
     try:
-        compiled = open_project(project_dir, vars=vars, env=env)
-        warnings, notes = check_compiled(compiled)
+        from pz_engine.duck.instance import DuckInstance
+
+        with DuckInstance() as instance:
+            compiled = open_project(project_dir, vars=vars, env=env, instance=instance)
+            warnings, notes = check_compiled(compiled, instance=instance)
     except PzValidationError as error:
         return ValidateReport(problems=error.errors)
     problems: tuple[Diagnostic, ...] = ()
@@ -78,7 +85,7 @@ def _connect(compiled: CompiledProject) -> ValidationReport:
 
 
 def check_compiled(
-    compiled: CompiledProject, *, with_sql: bool = True
+    compiled: CompiledProject, *, with_sql: bool = True, instance: DuckInstance | None = None
 ) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]]:
     """Run tier 3, and tier 4 unless told otherwise; return all warnings and notes so far.
 
@@ -86,7 +93,11 @@ def check_compiled(
         PzValidationError: every error of the first tier that found any.
     """
     warnings, notes = list(compiled.warnings), list(compiled.notes)
-    for check in (check_connectors, check_sql) if with_sql else (check_connectors,):
+    checks: list[Callable[[CompiledProject], ValidationReport]] = [
+        check_connectors,
+        partial(check_sql, instance=instance),
+    ]
+    for check in checks if with_sql else checks[:1]:
         report = check(compiled)
         with hiding_values(compiled):
             if report.errors:

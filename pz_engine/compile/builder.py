@@ -43,22 +43,25 @@ class RunIdentity:
     started_at: datetime
 
 
-def compile_files(files: ProjectFiles, *, env: Mapping[str, str], identity: RunIdentity) -> CompiledProject:
+def compile_files(
+    files: ProjectFiles, *, env: Mapping[str, str], identity: RunIdentity, parser: SqlParser | None = None
+) -> CompiledProject:
     """Compile a loaded project; touches no data and no network.
 
     Args:
         files: the project as loaded.
         env: snapshot of the environment, for `env()`.
         identity: id and time of this invocation.
+        parser: what to parse with; a new one without it.
 
     Raises:
         PzValidationError: every problem of the first stage that found one.
     """
-    parser = SqlParser()
+    own = parser or SqlParser()
     try:
-        return _Compiler(files, env, identity, parser).compile()
+        return _Compiler(files, env, identity, own).compile()
     finally:
-        parser.close()
+        own.close()
 
 
 class _Compiler:

@@ -16,6 +16,8 @@ from pz_engine.model.run import ColumnType
 if TYPE_CHECKING:
     import duckdb
 
+    from pz_engine.duck.instance import DuckInstance
+
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
     "autoinstall_known_extensions": False,
@@ -29,9 +31,10 @@ MAX_PARSED_LENGTH = 200_000
 
 
 class SqlParser:
-    """Parses, renders and knows functions; for one thread, and to be closed."""
+    """Parses, renders and knows functions; for one thread, and to be closed unless it was given an instance."""
 
-    def __init__(self) -> None:
+    def __init__(self, instance: DuckInstance | None = None) -> None:
+        self._instance = instance
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._parsed: dict[str, str | None] = {}
         self._deterministic: frozenset[str] | None = None
@@ -109,7 +112,11 @@ class SqlParser:
         if self._connection is None:
             import duckdb
 
-            self._connection = duckdb.connect(":memory:", config=_CONFIG)
+            self._connection = (
+                self._instance.connection.cursor()
+                if self._instance is not None
+                else duckdb.connect(":memory:", config=_CONFIG)
+            )
         return self._connection
 
     def _call(self, function: str, text: str) -> tuple[Any, ...] | None:

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from pz_engine.base.cancellation import Cancelled, CancelToken
+from pz_engine.duck.instance import DuckInstance
 from pz_engine.duck.quoting import STAGING_SCHEMA, quote_identifier, quote_literal
 from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.model.run import ColumnType
@@ -38,36 +39,36 @@ class DuckSettings:
 class DuckSession:
     """An open database; close it, or use it as a context manager."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
+    def __init__(self, instance: DuckInstance, *, owns_instance: bool) -> None:
+        self._instance = instance
+        self._owns_instance = owns_instance
+        self._connection = instance.connection
 
     @classmethod
-    def open(cls, database: Path | None, settings: DuckSettings) -> DuckSession:
+    def open(cls, database: Path | None, settings: DuckSettings, instance: DuckInstance | None = None) -> DuckSession:
         """Open a database file, or one in memory when `database` is None, with the schema `staging`.
+
+        Args:
+            database: the file.
+            settings: of the whole instance, while the session is open and after.
+            instance: what to open it in, one session at a time; a new one without it.
 
         Raises:
             DuckStatementError: the file cannot be opened or a setting is refused.
         """
-        config: dict[str, Any] = {
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "allow_persistent_secrets": False,
-        }
-        if settings.allow_unsigned_extensions:
-            config["allow_unsigned_extensions"] = True
-        if settings.threads is not None:
-            config["threads"] = settings.threads
-        if settings.memory_limit is not None:
-            config["memory_limit"] = settings.memory_limit
-        if settings.temp_directory is not None:
-            config["temp_directory"] = str(settings.temp_directory)
-        try:
-            connection = duckdb.connect(":memory:", config=config)
-        except duckdb.Error as error:
-            raise DuckStatementError.from_duckdb(error) from None
-        session = cls(connection)
+        if instance is None or settings.allow_unsigned_extensions:  # that one has to be set from the start
+            instance = DuckInstance(allow_unsigned_extensions=settings.allow_unsigned_extensions)
+            session = cls(instance, owns_instance=True)
+        else:
+            session = cls(instance, owns_instance=False)
         try:
             with session.cursor(use_run_database=False) as cursor:
+                for name in ("threads", "memory_limit", "temp_directory"):
+                    value = getattr(settings, name)
+                    if value is not None:
+                        cursor.execute(f"set global {name} = {quote_literal(str(value))}")
+                    elif not session._owns_instance:
+                        cursor.execute(f"reset global {name}")
                 target = ":memory:" if database is None else str(database)
                 cursor.execute(f"attach {quote_literal(target)} as {quote_identifier(RUN_DATABASE)}")
                 cursor.execute(f"create schema if not exists {RUN_DATABASE}.{STAGING_SCHEMA}")
@@ -85,9 +86,12 @@ class DuckSession:
         return DuckCursor(raw, cancel)
 
     def close(self) -> None:
-        """Close the database and every attached one; safe to call twice."""
-        with contextlib.suppress(duckdb.Error):
-            self._connection.close()
+        """Close the database, and a new instance with everything attached to it; safe to call twice."""
+        if self._owns_instance:
+            self._instance.close()
+            return
+        with contextlib.suppress(DuckStatementError), self.cursor(use_run_database=False) as cursor:
+            cursor.execute(f"detach database if exists {quote_identifier(RUN_DATABASE)}")
 
     def __enter__(self) -> DuckSession:
         return self

@@ -36,6 +36,17 @@ class PriorDatabase:
                 self._is_open = self._attach(cursor)
             return self._is_open
 
+    @contextmanager
+    def opened(self, cursor: DuckCursor) -> Iterator[bool]:
+        """Hold the database open for the block; gives False when it cannot be opened."""
+        is_usable = self.is_usable(cursor)
+        try:
+            yield is_usable
+        finally:
+            if is_usable:
+                cursor.execute(f"detach {ALIAS}")
+            self._is_open = None
+
     def relation(self, schema: str, name: str) -> str:
         """Return the quoted name of a relation in it."""
         return quote_qualified(ALIAS, schema, name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pz_engine.duck.quoting import STAGING_SCHEMA, quote_qualified
-from pz_engine.duck.session import RUN_DATABASE, DuckCursor, DuckSession, DuckSettings
+from pz_engine.duck.session import RUN_DATABASE, DuckCursor, DuckSession
 from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.execute.ledgers.read_ledger import RecordedRead, recorded_reads
 from pz_engine.execute.prior_database import PriorDatabase
@@ -30,7 +30,12 @@ class TakenOver:
 
 
 def open_copy(
-    prior: Path, run_id: str, target: Path, settings: DuckSettings, names: Collection[str], note: Callable[[str], None]
+    prior: Path,
+    run_id: str,
+    target: Path,
+    open_database: Callable[[Path | None], DuckSession],
+    names: Collection[str],
+    note: Callable[[str], None],
 ) -> tuple[DuckSession, TakenOver] | None:
     """Open a copy of a prior run's database in which only the named tables of staging are left.
 
@@ -38,18 +43,18 @@ def open_copy(
         prior: that run's database.
         run_id: that run.
         target: the file to make; it is gone when nothing could be copied.
-        settings: of the session.
+        open_database: opens a database file, or with None one in memory, the way the run wants it.
         names: the tables to keep.
         note: receives one sentence when nothing is copied.
 
     Returns:
         The session and what is there, or None when the database cannot be opened or copied.
     """
-    if not _copy(prior, run_id, target, note):
+    if not _copy(prior, run_id, target, open_database, note):
         return None
     session = None
     try:
-        session = DuckSession.open(target, settings)
+        session = open_database(target)
         with session.cursor() as cursor:
             reads = recorded_reads(cursor, RUN_DATABASE)
             return session, TakenOver(_keep_only(cursor, names), reads)
@@ -61,11 +66,21 @@ def open_copy(
         return None
 
 
-def _copy(prior: Path, run_id: str, target: Path, note: Callable[[str], None]) -> bool:
+def _copy(
+    prior: Path,
+    run_id: str,
+    target: Path,
+    open_database: Callable[[Path | None], DuckSession],
+    note: Callable[[str], None],
+) -> bool:
     """Copy the file while it is held open, so that nobody else writes it."""
     try:
-        with DuckSession.open(None, DuckSettings(threads=1)) as session, session.cursor() as cursor:
-            if not PriorDatabase(prior, run_id, note).is_usable(cursor):
+        with (
+            open_database(None) as session,
+            session.cursor() as cursor,
+            PriorDatabase(prior, run_id, note).opened(cursor) as is_usable,
+        ):
+            if not is_usable:
                 return False
             if prior.with_name(f"{prior.name}.wal").exists():
                 note(f"run {run_id}: nothing is taken from its staging database, which was not closed")

@@ -19,19 +19,20 @@ from pz_engine.validate.author_lines import author_line
 from pz_engine.validate.report import ValidationReport
 
 if TYPE_CHECKING:
+    from pz_engine.duck.instance import DuckInstance
     from pz_engine.duck.session import DuckCursor
     from pz_engine.duck.statement_error import DuckStatementError
 
 _ECHO = re.compile(r"^LINE (\d+):", re.MULTILINE)
 
 
-def dry_compile(compiled: CompiledProject) -> ValidationReport:
+def dry_compile(compiled: CompiledProject, instance: DuckInstance | None = None) -> ValidationReport:
     """Bind every pipeline that can be; a refusal is `PZ0401` on the pipeline's file."""
     if not any(isinstance(node, PipelineNode) for node in compiled.nodes):
         return ValidationReport()
     from pz_engine.duck.session import DuckSession, DuckSettings
 
-    with DuckSession.open(None, DuckSettings(threads=1)) as session, session.cursor() as cursor:
+    with DuckSession.open(None, DuckSettings(threads=1), instance) as session, session.cursor() as cursor:
         return _DryCompile(compiled, cursor).run()
 
 

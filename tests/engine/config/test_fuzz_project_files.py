@@ -129,7 +129,7 @@ def test_a_damaged_file_is_a_code_or_compiles(example, capsys):
     damage()
     assert not (example / ".pz").exists()
     assert seen["compiles"]
-    assert len(seen) > 5
+    assert len(seen) > 2
     tell(capsys, f"{sum(runs.values())} damaged files ({dict(runs)}): {dict(seen.most_common())}")
 
 
@@ -151,5 +151,5 @@ def test_a_changed_meaning_is_a_code_or_compiles(example, capsys):
 
     change()
     assert seen["compiles"]
-    assert len(seen) > 5
+    assert len(seen) > 2
     tell(capsys, f"changed meanings: {dict(seen.most_common())}")
