@@ -1,6 +1,6 @@
-r"""Characters that no SQL, file or protocol can carry as text: NUL, and halves of surrogate pairs.
+"""Characters that no SQL, file or protocol can carry as text: NUL, and halves of surrogate pairs.
 
-Halves come out of escapes such as `\ud800`, and out of bytes of the environment that are no UTF-8.
+Halves come out of escapes in templates, and out of bytes of the environment that are no UTF-8.
 """
 
 from __future__ import annotations
