@@ -62,6 +62,16 @@ def test_what_the_session_says_is_no_value_of_a_floor(project, value):
     assert problems(project) == [("PZ0224", "pipelines/p.sql", 1)]
 
 
+@pytest.mark.parametrize("call", ["source('c', 'e', x: source)", "source('c', 'e', x=ref)"])
+def test_a_function_is_no_option(project, call):
+    """Its value cannot be written down."""
+    project.write("connections.yml", "c: {connector: localfiles, root: data}\n")
+    project.sql("p", f"select u from {{{{ {call} }}}}")
+    assert problems(project) == [("PZ0137", "pipelines/p.sql", 1)]
+    project.sql("p", "select {{ source }}, {{ ref('x' ~ env) }}")
+    assert {code for code, _, _ in problems(project)} == {"PZ0104"}
+
+
 def test_one_package_in_two_spellings_is_listed_twice(project):
     """Package indexes compare names without case, and take -, _ and . for one."""
     entries = "".join(f"  - {{package: {name}, version: '1.0'}}\n" for name in ("a-b", "A_b", "a.B"))
