@@ -63,11 +63,10 @@ def load_pipeline_files(project_dir: Path, problems: ProblemCollector) -> Pipeli
 
 def _free_name(name: str, taken: set[str]) -> str:
     """Return a name that nothing has and that was not proposed before, and keep it."""
-    stem = "unnamed" if not name.strip("_") else name
-    found, number = stem, 1
+    found, number = name, 1
     while found in taken:
         number += 1
-        found = f"{stem}_{number}"
+        found = f"{name}_{number}"
     taken.add(found)
     return found
 
