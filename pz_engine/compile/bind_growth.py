@@ -14,6 +14,7 @@ from typing import Any
 from pz_engine.compile.dag import Graph, PipelineNode
 from pz_engine.compile.lineage.bindings import fold_case
 from pz_engine.compile.sql_tree import Tree
+from pz_engine.compile.type_growth import MAX_FIELDS, TooManyFieldsError, Widths, column_widths
 from pz_engine.duck.introspect import SqlParser
 from pz_engine.duck.quoting import STAGING_SCHEMA
 from pz_engine.errors.collector import ProblemCollector
@@ -67,6 +68,7 @@ def bound_size(sql: str, views: Mapping[str, int], parser: SqlParser) -> int:
 def refuse_growth(graph: Graph, parser: SqlParser, problems: ProblemCollector) -> None:
     """Refuse every pipeline that grows too much while it is bound (`PZ0401`)."""
     views: dict[str, int] = {}
+    columns: dict[str, Widths] = {}
     for node in graph.nodes:
         if isinstance(node, PipelineNode):
             try:
@@ -77,6 +79,13 @@ def refuse_growth(graph: Graph, parser: SqlParser, problems: ProblemCollector) -
                     "PZ0401", f"pipeline '{node.name}' repeats its own parts so often, one inside the other, that DuckDB "
                     f"would work on more than {MAX_GROWTH:,} copies", file=node.file,
                     hint="compute what is repeated in a sub-query, a common table or a pipeline of its own that is a table",
+                )  # fmt: skip
+            try:
+                columns[fold_case(node.name)] = column_widths(node.sql, columns, parser)
+            except TooManyFieldsError:
+                problems.add(
+                    "PZ0401", f"pipeline '{node.name}' puts structs into structs until a column has more than "
+                    f"{MAX_FIELDS:,} fields", file=node.file, hint="keep fields as columns, or hold repeated ones once",
                 )  # fmt: skip
             if node.materialization is Materialization.VIEW:
                 views[fold_case(node.name)] = size

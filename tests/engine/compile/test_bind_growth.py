@@ -76,6 +76,43 @@ def test_views_that_read_views_are_counted_across_pipelines(project):
     assert compile_project(project.directory).problems == ()
 
 
+def structs(count: int) -> str:
+    query = f"select id as x from {SOURCE}"
+    for _ in range(count):
+        query = f"select {{'a': x, 'b': X}} as x from ({query})"
+    return query
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        structs,
+        lambda n: f"with c0 as (select id as x from {SOURCE}), "
+        + ", ".join(f"c{i + 1} as (select row(c.x, x) as x from c{i} c)" for i in range(n)) + f" from c{n}",
+        lambda n: "select id as a0, " + ", ".join(f"struct_pack(p := a{i}, q := a{i}) as a{i + 1}" for i in range(n))
+        + f" from {SOURCE}",
+    ],
+    ids=["sub-queries", "common tables", "aliases"],
+)  # fmt: skip
+def test_structs_of_structs_are_refused(project, write):
+    """A type of a million fields takes minutes and gigabytes, though no part of the query is copied."""
+    project.write("connections.yml", CONNECTIONS)
+    project.sql("p", write(8))
+    assert compile_project(project.directory).problems == ()
+    project.sql("p", write(22))
+    problems = validate_project(project.directory).problems
+    assert {(problem.code, problem.file) for problem in problems} == {("PZ0401", "pipelines/p.sql")}
+
+
+def test_structs_grow_from_pipeline_to_pipeline(project):
+    """Tables between them make no difference to a type."""
+    project.write("connections.yml", CONNECTIONS).sql("p0", f"select id as x from {SOURCE}")
+    for number in range(1, 20):
+        project.sql(f"p{number}", f"select {{'a': x, 'b': x}} as x from {{{{ ref('p{number - 1}') }}}}")
+    problems = validate_project(project.directory).problems
+    assert [(problem.code, "5,000 fields" in problem.message) for problem in problems[:1]] == [("PZ0401", True)]
+
+
 @pytest.mark.parametrize(
     "sql",
     [
