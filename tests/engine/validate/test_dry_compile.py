@@ -107,16 +107,6 @@ def test_entities_without_a_contract_are_a_note(base):
     assert found.notes == ("c.raw.things has no column contract: 2 pipelines were not checked against it",)
 
 
-def test_a_contract_that_names_a_column_twice_is_refused(base):
-    """DuckDB's names ignore case, so `id` and `ID` are one column."""
-    base.write(
-        "connections.yml",
-        "c:\n  connector: localfiles\n  entities:\n    orders:\n      read: {columns: {id: int, ID: int}}\n",
-    )
-    base.sql("p", "select 1 from {{ source('c', 'orders') }}")
-    assert [(p.code, p.place) for p in check(base).errors] == [("PZ0401", "connections.yml:5")]
-
-
 def test_a_project_without_pipelines_opens_nothing(base):
     """Nothing to compile is nothing to report."""
     assert check(base).errors == ()
