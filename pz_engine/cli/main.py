@@ -129,15 +129,12 @@ def _usage(error: click.UsageError, terminal: Terminal) -> int:
 
 
 def _failure(error: Exception, terminal: Terminal) -> int:
-    from pz_engine.cli.reporting import print_problems, problems_of
+    from pz_engine.cli.reporting import print_problems, print_trace, problems_of
     from pz_engine.errors.exceptions import PzError
     from pz_engine.errors.unexpected import diagnose
 
     problems = problems_of(error) if isinstance(error, PzError) else None
     print_problems(terminal, problems if problems is not None else (diagnose(error),))
-    if problems is None and os.environ.get("PZ_DEBUG", "0") not in {"", "0"}:
-        import traceback
-
-        for line in "".join(traceback.format_exception(error)).splitlines():
-            terminal.err(line)
+    if problems is None:
+        print_trace(terminal, error)
     return ExitCode.FATAL if problems is None else ExitCode.USAGE

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+import click
 
 from pz_engine.base.stable_json import compact_json
 from pz_engine.cli.exit_codes import ExitCode
@@ -13,6 +16,7 @@ from pz_engine.cli.render import console
 from pz_engine.cli.render.terminal import Terminal
 from pz_engine.errors.diagnostics import Diagnostic, ordered
 from pz_engine.errors.exceptions import PzError, PzValidationError
+from pz_engine.errors.unexpected import diagnose
 
 
 def problems_of(error: PzError) -> tuple[Diagnostic, ...] | None:
@@ -103,17 +107,37 @@ class Outcome:
 
 @contextmanager
 def reported_as(terminal: Terminal, *, is_json: bool) -> Iterator[Outcome]:
-    """Report the anticipated errors of the block in the format asked for; bugs pass through."""
+    """Report the errors of the block in the format asked for; in text mode, bugs pass through."""
     outcome = Outcome()
     try:
         yield outcome
-    except PzError as error:
-        problems = problems_of(error)
-        if problems is None:
+    except (click.ClickException, click.Abort, BrokenPipeError):
+        raise
+    except Exception as error:
+        problems = problems_of(error) if isinstance(error, PzError) else None
+        if problems is None and not is_json:
             raise
         outcome.code = report(
-            terminal, problems=problems, warnings=(), notes=(), verbosity=console.QUIET, is_json=is_json
+            terminal,
+            problems=problems if problems is not None else (diagnose(error),),
+            warnings=(),
+            notes=(),
+            verbosity=console.QUIET,
+            is_json=is_json,
         )
+        if problems is None:
+            outcome.code = ExitCode.FATAL
+            print_trace(terminal, error)
+
+
+def print_trace(terminal: Terminal, error: Exception) -> None:
+    """Print where a bug showed itself, on standard error, when PZ_DEBUG asks for it."""
+    if os.environ.get("PZ_DEBUG", "0") in {"", "0"}:
+        return
+    import traceback
+
+    for line in "".join(traceback.format_exception(error)).splitlines():
+        terminal.err(line)
 
 
 def warn_lock_check(terminal: Terminal, *, skipped: bool) -> None:

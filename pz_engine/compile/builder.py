@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pz_engine.compile.assembly import AssembledPipeline, assemble
+from pz_engine.compile.bind_growth import refuse_growth
 from pz_engine.compile.bindings import effective_connections
+from pz_engine.compile.cut_rows import warn_about_cut_rows
 from pz_engine.compile.dag import CompiledProject, Graph, Node, PipelineNode
 from pz_engine.compile.entity_rules import check_entities
 from pz_engine.compile.flows import find_flows
@@ -102,7 +104,10 @@ class _Compiler:
         self._problems.raise_if_any()
         graph = Graph(order_nodes(every, self._problems))
         self._problems.raise_if_any()
+        refuse_growth(graph, self._parser, self._problems)
+        self._problems.raise_if_any()
         self._warn(graph, pipelines)
+        warn_about_cut_rows(pipelines, incremental.by_entity, self._parser, self._problems)
         return CompiledProject(
             project_dir=self._files.project_dir,
             project=self._files.project,

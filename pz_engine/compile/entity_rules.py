@@ -38,6 +38,11 @@ def check_entities(
     return checked
 
 
+def contract_spelling(read: ReadSide, cursor: str) -> str:
+    """Return a cursor as the contract spells it; DuckDB knows no case."""
+    return next((column for column in read.columns or () if column.lower() == cursor.lower()), cursor)
+
+
 def declared_cursor_type(read: ReadSide, cursor: str) -> str | None:
     """Return the cursor's type as the contract, or the connector's options, declare it; None when unknown."""
     if read.columns:
@@ -53,9 +58,11 @@ def _check_read(connection: str, entity: Entity, problems: ProblemCollector, not
         return None
     report = Reporter(problems, read.file, f"entity '{connection}.{entity.name}'")
     sync = read.sync
+    if sync is not None and sync.cursor is not None:
+        sync = replace(sync, cursor=contract_spelling(read, sync.cursor))
     if sync is not None and sync.mode is SyncMode.INCREMENTAL:
         sync = _check_incremental(f"{connection}.{entity.name}", read, sync, report, notes)
-    _check_dated_read(read, report)
+    _check_dated_read(replace(read, sync=sync), report)
     _check_files_per_partition(read.options, read.line_of("files_per_partition"), report)
     return replace(read, sync=sync)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pz_engine.compile.assembly import AssembledPipeline, EntityKey
 from pz_engine.compile.dag import Floor, IncrementalRead, Window
-from pz_engine.compile.entity_rules import declared_cursor_type
+from pz_engine.compile.entity_rules import contract_spelling, declared_cursor_type
 from pz_engine.compile.sql_tree import is_table, walk
 from pz_engine.compile.template.calls import WatermarkCall, watermark_sentinel
 from pz_engine.compile.watermark_guard import write_guards
@@ -157,7 +157,7 @@ def _fold(
             line=call.line, hint="remove its sync: block, or the watermark() filter",
         )  # fmt: skip
         return
-    cursor = _contract_spelling(read, comparisons[first.name][0].cursor)
+    cursor = contract_spelling(read, comparisons[first.name][0].cursor)
     code = _disagreement(name, comparisons, pipelines, key, problems)
     if code == "PZ0225":
         return
@@ -225,10 +225,6 @@ def _disagreement(
         hint="use one cursor column in every reader",
     )  # fmt: skip
     return "PZ0225"
-
-
-def _contract_spelling(read: ReadSide, cursor: str) -> str:
-    return next((column for column in read.columns or {} if column.lower() == cursor.lower()), cursor)
 
 
 def _contract_allows(name: str, read: ReadSide, cursor: str, file: str, line: int, problems: ProblemCollector) -> bool:

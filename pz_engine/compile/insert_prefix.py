@@ -24,6 +24,8 @@ def cut_insert_prefix(rendered: RenderedPipeline, problems: ProblemCollector) ->
     markers = [sink.marker for sink in sinks]
     query = _match(rendered.sql, markers)
     if query is None:
+        if any(problem.code == "PZ0208" and problem.file == rendered.file.file for problem in problems.errors):
+            return normalise_query(rendered.sql)  # the second mention is why the shape is wrong
         problems.add(
             "PZ0208", f"pipeline '{rendered.name}': sink() may stand only in a leading INSERT INTO",
             file=rendered.file.file, line=sinks[0].line, hint=_SHAPE,

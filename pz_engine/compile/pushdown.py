@@ -140,15 +140,17 @@ class _Reader:
         """
         parts = [str(part) for part in reference["column_names"]]
         first = parts[0].lower()
+        if len(parts) > 1 and not self._contract and not (self._is_single and self._is_a_field(first)):
+            raise _UnclearError  # any qualifier may be a struct of the table's, whose columns nobody declared
         if len(parts) > 1 and first in self.aliases:
-            return self._spelled(parts[1])
+            return self._declared(parts[1])
         if len(parts) > 2 and first == STAGING_SCHEMA and parts[1].lower() in self.aliases:
-            return self._spelled(parts[2])
+            return self._declared(parts[2])
         if self._is_single:
             if first == STAGING_SCHEMA or (len(parts) == 1 and first in self.aliases):
                 raise _UnclearError  # a struct called like the schema, or the whole row
             return self._unqualified(parts[0])
-        if len(parts) > 1 and first in self._other_aliases():
+        if len(parts) > 1 and first in self._other_aliases() and first not in self._contract:
             return None
         raise _UnclearError
 
@@ -162,10 +164,14 @@ class _Reader:
             raise _UnclearError
         return name
 
-    def _spelled(self, name: str) -> str:
-        if name.lower() == "rowid":
-            raise _UnclearError
-        return self._contract.get(name.lower(), name)
+    def _declared(self, name: str) -> str:
+        if name.lower() not in self._contract:
+            raise _UnclearError  # a field of a struct that is called like the table, or no column at all
+        return self._contract[name.lower()]
+
+    def _is_a_field(self, qualifier: str) -> bool:
+        """Tell whether a qualifier can be nothing but a column, of which a field is taken."""
+        return qualifier not in self.aliases and qualifier != STAGING_SCHEMA
 
     def _is_behind_its_alias(self, name: str) -> bool:
         """Tell whether an output of that name is computed from a column of that name."""

@@ -45,7 +45,7 @@ def walk(node: Any) -> Iterator[Tree]:
         current = waiting.pop()
         if isinstance(current, dict):
             yield current
-            waiting.extend(reversed(list(current.values())))
+            waiting.extend([value for value in reversed(current.values()) if isinstance(value, (dict, list))])
         elif isinstance(current, list):
             waiting.extend(reversed(current))
 

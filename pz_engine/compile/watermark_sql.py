@@ -37,6 +37,9 @@ _FLIPPED = {
     "COMPARE_LESSTHANOREQUALTO": "COMPARE_GREATERTHANOREQUALTO",
 }
 _VALUE_CLASSES = {"CONSTANT", "FUNCTION", "CAST", "OPERATOR", "CASE", "COMPARISON", "CONJUNCTION", "BETWEEN"}
+_WHOLE_TABLE_JOINS = frozenset({"ASOF", "POSITIONAL"})
+"""Joins in which a row's partner depends on the table's other rows."""
+
 _BOTH_SIDES = frozenset({"left", "right"})
 _FILTERED_SIDES = {"INNER": _BOTH_SIDES, "SEMI": _BOTH_SIDES, "LEFT": frozenset({"right"}), "RIGHT": frozenset({"left"}),
                    "ANTI": frozenset({"right"})}  # fmt: skip
@@ -239,6 +242,10 @@ class _Analysis:
             raise _NotRecognisedError("the other side is no bare column, but a field of one")
         if not is_table(table, STAGING_SCHEMA, self._tables[sentinel]) or table.get("column_name_alias"):
             raise _NotRecognisedError(f"column {parts[-1]} does not come from the source() of this entity")
+        if any(join.get("ref_type") in _WHOLE_TABLE_JOINS for join in joins(select.get("from_table"))):
+            raise _NotRecognisedError(
+                "an ASOF or POSITIONAL join stands beside it, which would pair other rows if fewer were read"
+            )
         if visible is not None and id(table) not in visible:
             raise _NotRecognisedError("the join keeps rows that do not meet its condition")
         return parts[-1]

@@ -95,10 +95,15 @@ def _options(table: Table, block: Block) -> dict[str, Any]:
 def _parse_columns(reader: BlockReader) -> dict[str, str] | None:
     table = reader.read(keys.COLUMNS)
     columns: dict[str, str] = {}
+    spelled: dict[str, str] = {}
     for name, node in table.entries.items() if table is not None else ():
         line = table.line_of(name) if table is not None else None
         if re.fullmatch(keys.COLUMN_NAME, name) is None:
             reader.report.add("PZ0101", "a column has no name", line=line, hint="write <column>: <type>")
+        other = spelled.setdefault(name.lower(), name)
+        if other != name:
+            cause = f"columns '{other}' and '{name}' differ only in case, and DuckDB takes them for one"
+            reader.report.add("PZ0101", cause, line=line, hint="keep one of them")
         try:
             columns[name] = ContractType().parse(node)
         except Malformed as problem:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pz_engine.base.near_miss import closest
+from pz_engine.base.plain_text import forbidden_character
 from pz_engine.config.located import Listing, Located, Scalar, Table
 from pz_engine.config.yaml_builder import type_plain
 from pz_engine.errors.collector import ProblemCollector
@@ -64,7 +65,7 @@ class _Interpolation:
             if not name:
                 return "${"
             if name in self._env:
-                return self._env[name]
+                return self._text_value(name, node)
             self._problems.add(
                 "PZ0103",
                 f"environment variable {name} is not set",
@@ -78,6 +79,16 @@ class _Interpolation:
         if text == node.text:
             return node
         return replace(node, text=text, value=_typed_when_exact(text) if node.is_plain else text)
+
+    def _text_value(self, name: str, node: Scalar) -> str:
+        value = self._env[name]
+        if forbidden_character(value) is None:
+            return value
+        self._problems.add(
+            "PZ0101", f"environment variable {name} is not UTF-8 text", file=self._file, line=node.line,
+            hint=f"set {name} anew, without NUL",
+        )  # fmt: skip
+        return ""
 
     def _hint(self, name: str) -> str:
         """Return the next step; the search for a similar name is slow, so it ends at the fiftieth."""

@@ -130,7 +130,7 @@ def locate(value: Any, line: int | None) -> Located:
             if not isinstance(key, str):
                 raise TypeError(f"an object with a key of type {type(key).__name__}")
         return Table({key: locate(item, line) for key, item in value.items()}, line, dict.fromkeys(value, line))
-    raise TypeError(f"a value of type {type(value).__name__}")
+    raise TypeError("a function" if callable(value) else f"a value of type {type(value).__name__}")
 
 
 def as_int(node: Located | None) -> int | None:

@@ -33,19 +33,21 @@ class PipelineFiles:
     """In path order; what could not be read is left out, and a second file of one name."""
 
     names: frozenset[str]
-    """Names of all files, readable or not."""
+    """Names of all files, readable or not, and of folders that are called like one."""
 
 
 def load_pipeline_files(project_dir: Path, problems: ProblemCollector) -> PipelineFiles:
     """Read every pipeline; every problem goes to `problems`."""
     found: dict[str, PipelineFile] = {}
-    files = sorted(_Walk(project_dir, problems).files())
+    walk = _Walk(project_dir, problems)
+    files = sorted(walk.files())
+    suggested: set[str] = set(map(pipeline_name, files))
     for file in files:
         name = pipeline_name(file)
         if not is_identifier(name):
             problems.add(
                 "PZ0136", f"pipeline file {printable(file)} is not named like an identifier", file=printable(file),
-                hint=f"rename it to {suggest_identifier(name)}.sql",
+                hint=f"rename it to {_free_name(suggest_identifier(name), suggested)}.sql",
             )  # fmt: skip
             continue
         if name in found:
@@ -56,7 +58,17 @@ def load_pipeline_files(project_dir: Path, problems: ProblemCollector) -> Pipeli
             continue
         with problems.catching():
             found[name] = PipelineFile(name, file, read_file_text(project_dir / file, file, MAX_SQL_BYTES))
-    return PipelineFiles(tuple(found.values()), frozenset(map(pipeline_name, files)))
+    return PipelineFiles(tuple(found.values()), frozenset(map(pipeline_name, [*files, *walk.folders])))
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """Return a name that nothing has and that was not proposed before, and keep it."""
+    found, number = name, 1
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    taken.add(found)
+    return found
 
 
 def pipeline_name(file: str) -> str:
@@ -112,6 +124,8 @@ class _Walk:
     def __init__(self, project_dir: Path, problems: ProblemCollector) -> None:
         self._project_dir = project_dir
         self._problems = problems
+        self.folders: list[str] = []
+        """Folders that are called like a pipeline's file."""
 
     def files(self) -> Iterator[str]:
         """Yield every pipeline's file, in no particular order."""
@@ -131,6 +145,7 @@ class _Walk:
                     path = f"{folder}/{entry}"
                     is_folder = _is_folder(self._project_dir / path)
                     if is_folder and entry.endswith(".sql"):
+                        self.folders.append(path)
                         self._problems.errors.append(not_a_file(stat.S_IFDIR, printable(path)).diagnostic)
                     elif is_folder:
                         pending.append((path, above | {own}))

@@ -5,6 +5,7 @@ Only values below `vars:` are interpolated; everything else is literal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,12 +94,13 @@ def _parse_connectors(listing: Listing | None, report: Reporter) -> tuple[Connec
         requirement = _parse_connector(item, report)
         if requirement is None:
             continue
-        if requirement.package in found:
+        name = re.sub(r"[-_.]+", "-", requirement.package).lower()  # how package indexes compare names
+        if name in found:
             report.add(
                 "PZ0110", f"connector package {requirement.package} is listed twice", line=item.line,
                 hint="keep one entry, with one version",
             )  # fmt: skip
-        found.setdefault(requirement.package, requirement)
+        found.setdefault(name, requirement)
     return tuple(found.values())
 
 

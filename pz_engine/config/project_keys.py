@@ -25,7 +25,7 @@ _ENGINE = EngineSettings()
 _STATE = StateSettings()
 _KEEP = Project("", "").retention_keep_last or 0
 
-NAME = Key("name", Text(takes_numbers=True), "Name of the project.", "", is_required=True, may_be_blank=False)
+NAME = Key("name", Text(), "Name of the project.", "", is_required=True, may_be_blank=False)
 VERSION = Key(
     "version", Text(takes_numbers=True), "Version of the project, kept as it is typed.", "",
     is_required=True, may_be_blank=False, example='"1.0"',

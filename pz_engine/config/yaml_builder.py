@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from pz_engine.base.plain_text import forbidden_character
 from pz_engine.config.located import Listing, Located, Scalar, Table
 from pz_engine.config.reporter import Reporter
 from pz_engine.errors.exceptions import PzConfigError
@@ -120,8 +121,9 @@ class TreeBuilder:
     def _scalar(self, event: Any, line: int) -> _Built:
         is_plain = not event.style  # None, or empty with the C parser
         text = event.value
-        if "\x00" in text:
-            self._refuse("a value holds the character NUL", line, "remove \\0 from it")
+        forbidden = forbidden_character(text)
+        if forbidden is not None:
+            self._refuse(f"a value holds {forbidden}", line, "remove the escape \\0 or \\uD800 from it")
             text = ""
         return _Built(Scalar(type_plain(text) if is_plain else text, line, text, is_plain))
 

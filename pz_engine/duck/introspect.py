@@ -26,6 +26,9 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
+_SESSION_FUNCTIONS = frozenset({"getvariable", "current_setting", "version"})
+"""Called consistent by DuckDB, but telling what the session or the installed version is."""
+
 MAX_PARSED_LENGTH = 200_000
 """Longest text whose syntax tree is looked at; a tree is some hundred times as large as its text."""
 
@@ -100,7 +103,7 @@ class SqlParser:
                 .fetchall()
             )
             self._deterministic = frozenset(str(row[0]) for row in rows)
-        return function.lower() in self._deterministic
+        return function.lower() in self._deterministic - _SESSION_FUNCTIONS
 
     def close(self) -> None:
         """Release the database; safe to call twice, and the parser may be used again."""

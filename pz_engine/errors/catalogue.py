@@ -61,6 +61,7 @@ PZ0229 | DescendingCursorTruncatable | error | compile | live | A page limit on 
 PZ0230 | PipelineNameCollidesWithStaging | error | compile | live | A pipeline is named like the relation of a source. | Rename the pipeline.
 PZ0231 | WatermarkCursorDisagreement | error | compile | live | One pipeline compares an entity's `watermark()` with different columns. | Use one column.
 PZ0232 | RunIdentityInRenderedSql | warning | compile | live | A pipeline's SQL holds the run's id or time. | Expect `pz retry` to run it again each time.
+PZ0233 | IncrementalRowsCutOff | warning | compile | live | A pipeline limits or samples the rows of an incremental read. | Remove the limit; read in slices with `max_window`.
 PZ0301 | ConnectorConfigInvalid | error | validate | live | A connection or option does not fit its connector. | Correct the value.
 PZ0304 | ConnectorPackageMissing | error | - | reserved | - | -
 PZ0305 | ConnectorNotInstalled | error | validate, run | live | There is no connector of that name, or its driver is missing. | Correct the name, or install the extra shown.

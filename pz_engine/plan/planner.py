@@ -101,7 +101,7 @@ class _Planner:
                 self._refuse(node, refusal.code, refusal.message, refusal.hint)
             if self._engine.force_universal or "files_per_partition" in node.options:
                 why = "engine.force_universal" if self._engine.force_universal else "files_per_partition"
-                return _read_plan(node, _ARROW_STREAM, f"arrow stream: {name}, {why} is set", shape)
+                return _streamed(node, connector.capabilities, f"arrow stream: {name}, {why} is set", shape)
             try:
                 scan = source.native_scan(spec) if Capability.NATIVE_SCAN in connector.capabilities else None
             except PzConnectorError as error:
@@ -114,24 +114,17 @@ class _Planner:
             with contextlib.suppress(Exception):  # nothing was asked, so nothing can be lost
                 source.close()
         if scan is None:
-            return _read_plan(node, _ARROW_STREAM, f"arrow stream: {name} record batches", shape)
+            return _streamed(node, connector.capabilities, f"arrow stream: {name} record batches", shape)
         missing = self._missing_extension(node, scan.setup, is_native_only=is_native_only)
         if missing is not None:
-            return _read_plan(node, _ARROW_STREAM, f"arrow stream: {name}, native after {missing}", shape)
-        return self._native_read(node, scan, shape, name, connector.capabilities)
+            return _streamed(node, connector.capabilities, f"arrow stream: {name}, native after {missing}", shape)
+        return self._native_read(node, scan, shape, name)
 
-    def _native_read(
-        self, node: SourceLoadNode, scan: NativeScan, shape: ReadShape, name: str, capabilities: Capability
-    ) -> NodePlan:
+    def _native_read(self, node: SourceLoadNode, scan: NativeScan, shape: ReadShape, name: str) -> NodePlan:
         self._scans[node.id] = ScanIdentity.of(scan)
         if self._is_effective(node):
             self._targets.add_setup(node, scan.setup)
-        hints = read_hints(node, capabilities)
-        return replace(
-            _read_plan(node, _NATIVE_SCAN, f"native scan: {name} {scan.mechanism}", shape),
-            columns_pushed=len(hints.columns) if hints.columns is not None else None,
-            predicate_pushed=hints.predicate_sql is not None,
-        )
+        return _read_plan(node, _NATIVE_SCAN, f"native scan: {name} {scan.mechanism}", shape)
 
     def _write(self, node: SinkWriteNode) -> NodePlan:
         connector = connector_of(self._compiled, node.connection)
@@ -187,6 +180,16 @@ def _read_shape(node: SourceLoadNode, *, is_feed: bool) -> ReadShape:
     if node.incremental is not None:
         return ReadShape.INCREMENTAL
     return ReadShape.FEED if is_feed else ReadShape.FULL
+
+
+def _streamed(node: SourceLoadNode, capabilities: Capability, reason: str, shape: ReadShape) -> NodePlan:
+    """Plan a read by the connector itself; only such a read is handed the hints."""
+    hints = read_hints(node, capabilities)
+    return replace(
+        _read_plan(node, _ARROW_STREAM, reason, shape),
+        columns_pushed=len(hints.columns) if hints.columns is not None else None,
+        predicate_pushed=hints.predicate_sql is not None,
+    )
 
 
 def _read_plan(node: SourceLoadNode, strategy: ExecutionStrategy, reason: str, shape: ReadShape) -> NodePlan:

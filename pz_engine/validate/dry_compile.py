@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pz_engine.base.redact import sanitize
-from pz_engine.compile.dag import CheckNode, CompiledProject, PipelineNode, SourceLoadNode
+from pz_engine.compile.dag import CheckNode, CompiledProject, Node, PipelineNode, SourceLoadNode
 from pz_engine.compile.watermark_sql import null_watermarks
 from pz_engine.duck.quoting import quote_identifier, staging_relation
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.model.contract_types import duck_type_of
 from pz_engine.model.policies import Materialization
-from pz_engine.validate.author_lines import author_line
+from pz_engine.validate.author_lines import author_line, plain_sql
 from pz_engine.validate.report import ValidationReport
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from pz_engine.duck.statement_error import DuckStatementError
 
 _ECHO = re.compile(r"^LINE (\d+):", re.MULTILINE)
+_WORD = re.compile(r"[^\W\d]\w*")
+_NEAR = re.compile(r'near "([^\W\d]\w*)"')
 
 
 def dry_compile(compiled: CompiledProject, instance: DuckInstance | None = None) -> ValidationReport:
@@ -76,7 +77,7 @@ class _DryCompile:
         try:
             kinds = self._cursor.statement_kinds(sql)
         except DuckStatementError as error:
-            first = sanitize((error.summary.splitlines() or ["DuckDB refused it"])[0])
+            first = _shown(error, node)
             line = _line(error, node, leading=0) if isinstance(node, PipelineNode) else node.line
             self._problems.add(
                 "PZ0401", f"{subject} does not parse: {first}", file=file, line=line, hint="correct the SQL"
@@ -114,7 +115,7 @@ class _DryCompile:
             candidates = next((line.strip() for line in lines[1:] if line.startswith("Candidate")), None)
             line = _line(error, node) if isinstance(node, PipelineNode) else node.line
             self._problems.add(
-                "PZ0401", f"{subject} does not compile: {sanitize(lines[0])}", file=node.file, line=line,
+                "PZ0401", f"{subject} does not compile: {_shown(error, node)}", file=node.file, line=line,
                 hint=candidates or "correct the SQL, or the column contract of what it reads",
             )  # fmt: skip
             return False
@@ -130,4 +131,24 @@ class _DryCompile:
 def _line(error: DuckStatementError, node: PipelineNode, *, leading: int = 1) -> int | None:
     """Return the author's line that a message points at; `leading` lines of the statement stand before the query."""
     match = _ECHO.search(error.raw)
-    return None if match is None else author_line(node.source_text, node.sql, int(match[1]) - 1 - leading)
+    if match is None:
+        return None
+    return author_line(node.source_text, node.sql, int(match[1]) - 1 - leading, _pointed_at(error.raw[match.start() :]))
+
+
+def _pointed_at(echo: str) -> str | None:
+    """Return the word above the caret of an echoed line."""
+    line, _, below = echo.partition("\n")
+    position = below.partition("\n")[0].find("^")
+    word = _WORD.match(line, position) if position >= 0 else None
+    return None if word is None else word[0]
+
+
+def _shown(error: DuckStatementError, node: Node) -> str:
+    """Return a message's first line without values; the word a parser stopped at is shown when the author's SQL has it."""
+    shown = (error.summary.splitlines() or ["DuckDB refused it"])[0]
+    near = _NEAR.search(error.raw)
+    if near is None or not isinstance(node, PipelineNode):
+        return shown
+    is_written = re.search(rf"(?<![\w$]){near[1]}(?![\w$])", plain_sql(node.source_text)) is not None
+    return shown.replace('near "***"', f'near "{near[1]}"') if is_written else shown

@@ -10,7 +10,7 @@ from collections import Counter
 from sqlglot import exp
 
 from pz_engine.compile.lineage.bindings import VALUE_NAMES, fold_case
-from pz_engine.compile.lineage.expressions import reference_parts
+from pz_engine.compile.lineage.expressions import fields_behind, reference_parts
 from pz_engine.compile.sql_tree import Tree, walk
 
 References = Counter[tuple[str, ...]]
@@ -28,25 +28,23 @@ def agreed_bare_values(tree: Tree, query: exp.Expr) -> frozenset[str] | None:
         if node.get("class") == "COLUMN_REF"
     )
     ours: References = Counter()
-    parameters: set[str] = set()
     bare: set[str] = set()
     repeats_windows = False
     for node in query.walk():
         if isinstance(node, exp.Column):
             if not isinstance(node.this, exp.Star) and not _names_columns_of_a_star(node):
-                ours[tuple(fold_case(part) for part in (*reference_parts(node), *_fields(node)))] += 1
+                ours[tuple(fold_case(part) for part in (*reference_parts(node), *fields_behind(node)))] += 1
         elif isinstance(node, exp.Order):
             ours.subtract(_dropped_by_duckdb(node))
         elif isinstance(node, exp.Lambda):
-            parameters.update(fold_case(parameter.name) for parameter in node.expressions)
+            ours.update((fold_case(parameter.name),) for parameter in node.expressions)
         elif isinstance(node, exp.Select):
             repeats_windows = repeats_windows or bool(node.args.get("windows"))
         elif isinstance(node, exp.Func) and node.sql_name().lower() in VALUE_NAMES:
             bare.add(node.sql_name().lower())
     bare = {name for name in bare if (name,) in theirs}
-    unread = parameters | bare
-    mine = {reference: count for reference, count in ours.items() if count and reference[0] not in unread}
-    other = {reference: count for reference, count in theirs.items() if reference[0] not in unread}
+    mine = {reference: count for reference, count in ours.items() if count and reference[0] not in bare}
+    other = {reference: count for reference, count in theirs.items() if reference[0] not in bare}
     agree = set(mine) == set(other) if repeats_windows else mine == other
     return frozenset(bare) if agree else None
 
@@ -59,19 +57,9 @@ def _dropped_by_duckdb(order: exp.Order) -> list[tuple[str, ...]]:
     value = order.this.expressions[0] if isinstance(order.this, exp.Distinct) else order.this
     if key != value:
         return []
-    return [tuple(fold_case(part) for part in (*reference_parts(c), *_fields(c))) for c in key.find_all(exp.Column)]
-
-
-def _fields(column: exp.Column) -> list[str]:
-    """Return the names of the fields that follow a reference, as in `a.b.c.d.field`."""
-    found: list[str] = []
-    node: exp.Expr | None = column
-    while node is not None and isinstance(node.parent, exp.Dot) and node.parent.this is node:
-        node = node.parent
-        if not isinstance(node.expression, exp.Identifier):
-            break
-        found.append(node.expression.name)
-    return found
+    return [
+        tuple(fold_case(part) for part in (*reference_parts(c), *fields_behind(c))) for c in key.find_all(exp.Column)
+    ]
 
 
 def _names_columns_of_a_star(column: exp.Column) -> bool:

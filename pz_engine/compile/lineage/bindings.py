@@ -219,5 +219,7 @@ def _in_relation(named: Sequence[Relation], rest: Sequence[str]) -> Hit | None:
         return None
     if hit.certainty is Certainty.DOUBT:
         return _FOUND_UNKNOWN
+    if hit.certainty is Certainty.POSSIBLE:
+        return _FOUND_UNKNOWN  # or a field of a struct that is called like the alias
     column = hit.column if len(rest) == 1 else replace(hit.column, name=rest[-1])
     return Hit(Certainty.FOUND, column)

@@ -12,6 +12,7 @@ from sqlglot import exp
 from pz_engine.compile.lineage.bindings import Sources, fold_case
 from pz_engine.compile.lineage.joins import united
 from pz_engine.compile.lineage.scope import Scope
+from pz_engine.duck.quoting import STAGING_SCHEMA
 
 TraceSubquery = Callable[[exp.Expr, Scope, bool], Sources | None]
 """Traces a query inside an expression; the flag tells whether what it selects counts, or only which rows it has."""
@@ -43,7 +44,7 @@ class ExpressionTracer:
         node: exp.Expr,
         scope: Scope,
         windows: Mapping[str, exp.Window] | None = None,
-        hidden: frozenset[str] = frozenset(),
+        parameters: frozenset[str] = frozenset(),
     ) -> Sources | None:
         """Return the columns, or None when they are not certain.
 
@@ -51,7 +52,7 @@ class ExpressionTracer:
             node: the expression.
             scope: where it stands.
             windows: definitions of the WINDOW clause, by lower-case name.
-            hidden: folded names of parameters of the lambdas around it.
+            parameters: names of parameters of the lambdas around it, as they are written there.
 
         Raises:
             ManyColumnsError: it expands to several columns.
@@ -61,8 +62,7 @@ class ExpressionTracer:
         while waiting:
             current = waiting.pop()
             if isinstance(current, exp.Column):
-                if fold_case(current.parts[0].name) not in hidden:
-                    found.append(self._column(current, scope))
+                found.append(self._column(current, scope, parameters))
             elif isinstance(current, _NO_COLUMNS):
                 continue
             elif isinstance(current, exp.Dot):
@@ -74,12 +74,12 @@ class ExpressionTracer:
             elif isinstance(current, exp.Exists) and isinstance(current.this, exp.Query):
                 found.append(self._trace_subquery(current.this, scope, False))
             elif isinstance(current, exp.Query):
-                found.append(None if hidden else self._trace_subquery(current, scope, True))
+                found.append(None if parameters else self._trace_subquery(current, scope, True))
             elif isinstance(current, exp.Count) and isinstance(current.this, exp.Star) and not _parts(current.this):
                 continue
             elif isinstance(current, (exp.Lambda, exp.JSONExtract)) and _is_taken_as_lambda(current):
                 names, body = _taken_apart(current)
-                found.append(None if names is None else self.trace(body, scope, windows, hidden | names))
+                found.append(None if names is None else self.trace(body, scope, windows, parameters | names))
             elif isinstance(current, exp.Lambda):
                 found.append(None)  # an arrow that takes a value out of JSON is read as a lambda in any function
             elif isinstance(current, exp.Func) and self._is_bare_value(current):
@@ -95,10 +95,18 @@ class ExpressionTracer:
         return united([self.trace(node, scope) for node in nodes])
 
     @staticmethod
-    def _column(column: exp.Column, scope: Scope) -> Sources | None:
+    def _column(column: exp.Column, scope: Scope, parameters: frozenset[str]) -> Sources | None:
         if isinstance(column.this, exp.Star):
             raise ManyColumnsError
-        return scope.resolve(reference_parts(column)).sources
+        parts = reference_parts(column)
+        if fold_case(parts[0]) not in {fold_case(name) for name in parameters}:
+            return scope.resolve(parts).sources
+        written = (*parts, *fields_behind(column))
+        if len(written) == 1 and written[0] in parameters:
+            return frozenset()
+        # A table, a column or an alias of the parameter's name comes first, and so does any in another case.
+        names_a_schema = len(written) > 2 and fold_case(written[1]) == STAGING_SCHEMA
+        return None if names_a_schema or scope.may_hold(written) else frozenset()
 
     def _is_bare_value(self, function: exp.Func) -> bool:
         return function.sql_name().lower() in self._bare_values and not any(True for _ in function.iter_expressions())
@@ -120,6 +128,18 @@ class ExpressionTracer:
 def reference_parts(column: exp.Column) -> tuple[str, ...]:
     """Return the parts of a reference, outermost first."""
     return tuple(part.name for part in column.parts)
+
+
+def fields_behind(column: exp.Column) -> list[str]:
+    """Return the names of the fields that follow a reference, as in `a.b.c.d.field`."""
+    found: list[str] = []
+    node: exp.Expr | None = column
+    while node is not None and isinstance(node.parent, exp.Dot) and node.parent.this is node:
+        node = node.parent
+        if not isinstance(node.expression, exp.Identifier):
+            break
+        found.append(node.expression.name)
+    return found
 
 
 def makes_rows(item: exp.Expr) -> bool:
@@ -147,7 +167,7 @@ def _is_map_entry(node: exp.Expr) -> bool:
 def _parts_of_dot(dot: exp.Dot, found: list[Sources | None]) -> list[exp.Expr]:
     """Return what a dot takes a field of, or the arguments of a function of schema `main`."""
     if isinstance(dot.expression, exp.Identifier):
-        if not isinstance(dot.this, exp.Identifier) or _is_parameter(dot.this):
+        if not isinstance(dot.this, exp.Identifier):
             return [dot.this]
     elif _is_columns_function(dot.expression):
         raise ManyColumnsError
@@ -155,16 +175,6 @@ def _parts_of_dot(dot: exp.Dot, found: list[Sources | None]) -> list[exp.Expr]:
         return [dot.expression]
     found.append(None)
     return []
-
-
-def _is_parameter(name: exp.Identifier) -> bool:
-    """Tell whether a bare name is a parameter of a lambda around it."""
-    taker = name.find_ancestor(exp.Lambda)
-    while taker is not None:
-        if any(parameter.name == name.name for parameter in taker.expressions):
-            return True
-        taker = taker.find_ancestor(exp.Lambda)
-    return False
 
 
 def _is_columns_function(node: exp.Expr) -> bool:
@@ -186,11 +196,11 @@ def _is_taken_as_lambda(node: exp.Expr) -> bool:
 
 
 def _taken_apart(node: exp.Lambda | exp.JSONExtract) -> tuple[frozenset[str] | None, exp.Expr]:
-    """Return the folded names of a lambda's parameters, None when they are no plain names, and its body."""
+    """Return the names of a lambda's parameters, None when they are no plain names, and its body."""
     if isinstance(node, exp.Lambda):
-        return frozenset(fold_case(parameter.name) for parameter in node.expressions), node.this
+        return frozenset(parameter.name for parameter in node.expressions), node.this
     head = node.this.unnest()
     names = head.expressions if isinstance(head, exp.Tuple) else [head]
     if not all(isinstance(name, exp.Column) and len(name.parts) == 1 for name in names):
         return None, node.expression
-    return frozenset(fold_case(name.name) for name in names), node.expression
+    return frozenset(name.name for name in names), node.expression

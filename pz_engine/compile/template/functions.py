@@ -13,6 +13,7 @@ from typing import Any
 from jinja2.runtime import Undefined
 
 from pz_engine.base.near_miss import closest, is_one_edit_apart
+from pz_engine.base.plain_text import forbidden_character
 from pz_engine.compile.template.calls import (
     CTE_MARKER,
     MAX_TEXT,
@@ -114,6 +115,14 @@ class _Function(PzFunction):
             report.add(self.code, f"it takes no named arguments ({names})", line=line, hint=self.usage)
             return None
         return texts
+
+    def _text_value(self, name: str, value: Any, line: int) -> Any:
+        """Return a value that comes from outside, nothing after reporting what it cannot hold."""
+        if forbidden_character(value) is None:
+            return value
+        report = self.scope.report(f"{self.name}()")
+        report.add("PZ0104", f"the value of {name} is not UTF-8 text", line=line, hint="set it anew, without NUL")
+        return ""
 
     @property
     def _takes_named_arguments(self) -> bool:
@@ -248,7 +257,7 @@ class _Var(_Function):
         if texts is None:
             return ""
         if texts[0] in self.scope.variables:
-            return self.scope.variables[texts[0]]
+            return self._text_value(texts[0], self.scope.variables[texts[0]], line)
         best = self.scope.suggest(texts[0], self.scope.variables)
         hint = f"did you mean '{best}'?" if best else f"declare {texts[0]} below vars: in project.yml"
         self.scope.report("var()").add("PZ0104", f"there is no variable '{texts[0]}'", line=line, hint=hint)
@@ -266,7 +275,8 @@ class _Env(_Function):
         if texts is None:
             return ""
         if texts[0] in self.scope.env:
-            return self.scope.env[texts[0]]
+            text: str = self._text_value(texts[0], self.scope.env[texts[0]], line)
+            return text
         best = self.scope.suggest(texts[0], self.scope.env)
         hint = f"set it with `export {texts[0]}=...`" + (f", or use {best}" if best else "")
         self.scope.report("env()").add("PZ0103", f"environment variable {texts[0]} is not set", line=line, hint=hint)

@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
+from pz_engine.base.plain_text import forbidden_character
 from pz_engine.compile.template.spelling import FUNCTIONS, RUN_CONSTANTS
 from pz_engine.compile.template.values import CHARGE, CONCAT, EACH, UNKNOWN
 from pz_engine.compile.template.work import UNITS_PER_STEP
@@ -34,7 +35,7 @@ PZ_NAMES = (*FUNCTIONS, *RUN_CONSTANTS, "this")
 """Names that pz defines."""
 
 _PLAIN_NODES = (
-    nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.Assign, nodes.Const, nodes.List, nodes.Tuple,
+    nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.Assign, nodes.List, nodes.Tuple,
     nodes.Pair, nodes.Keyword, nodes.CondExpr, nodes.And, nodes.Or, nodes.Not, nodes.Operand, nodes.Add, nodes.Sub, nodes.Mul,
     nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Neg, nodes.Pos, nodes.Slice,
 )  # fmt: skip
@@ -98,6 +99,12 @@ class _Guard(NodeTransformer):
         node.args = [self._charged(argument) for argument in node.args]
         for keyword in node.kwargs:
             keyword.value = self._charged(keyword.value)
+        return node
+
+    def visit_Const(self, node: nodes.Const) -> nodes.Node:  # noqa: N802
+        forbidden = forbidden_character(node.value)
+        if forbidden is not None:
+            self._refuse(f"a text holds {forbidden}", node)
         return node
 
     def visit_Getattr(self, node: nodes.Getattr) -> nodes.Node:  # noqa: N802

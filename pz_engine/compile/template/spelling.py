@@ -253,7 +253,9 @@ class _Rewriter:
                 yield Token(token.lineno, "name", name)
                 return
         is_member = before is not None and before.type in {"dot", "pipe"}
-        if not is_member and token.value in FUNCTIONS and (after is None or after.type != "lparen"):
+        is_argument = bracket.kind == "call" and before is not None and before.type in {"assign", "colon"}
+        is_called = after is not None and after.type == "lparen"
+        if not is_member and not is_argument and token.value in FUNCTIONS and not is_called:
             raise self._error(f"{token.value} is a function and must be called", token.lineno)
         is_null = not is_member and token.value == "null"
         yield Token(token.lineno, "name", "none") if is_null else token

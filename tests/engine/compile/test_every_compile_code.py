@@ -163,6 +163,7 @@ WARNINGS = {
     "PZ0208": (sql("INSERT INTO {{ sink('c', 'e', Keys: ['a']) }} select 1"), P1),
     "PZ0223": (sql("select 1"), "pipelines/p.sql"),
     "PZ0232": (sql("INSERT INTO {{ sink('c', 'e') }} select '{{ run_id }}'"), "pipelines/p.sql"),
+    "PZ0233": (sql("select u from {{ source('c', 'e') }} where u > {{ watermark('c', 'e') }} limit 1"), P1),
 }
 
 SELECTIONS = {
@@ -213,7 +214,7 @@ def test_sql_that_does_not_bind_is_found_by_the_dry_compile(project):
 
 
 def test_no_code_of_the_compile_is_left_out():
-    """Every live code from 0201 to 0232 has a case here, and every problem in a message has a next step."""
+    """Every live code from 0201 to 0233 has a case here, and every problem in a message has a next step."""
     covered = {*CASES, *WARNINGS, *SELECTIONS}
     live = {entry.code for entry in all_codes() if entry.life == "live" and "PZ0201" <= entry.code <= "PZ0299"}
     assert live - covered == set()

@@ -15,7 +15,9 @@ from pz_engine.duck.introspect import SqlParser
 
 EXAMPLES = int(os.environ.get("PZ_FUZZ", "0")) or 200
 PARSER = SqlParser()
-CONTRACT = ("id", "a", "s", "n", "u")
+CONTRACT = ("id", "a", "s", "u")
+STRUCTS = st.sampled_from(["n", "x", "y", "t", "staging"])
+"""Names of the column that holds a struct; some are also aliases of tables."""
 
 ROWS = st.lists(
     st.tuples(st.sampled_from([1, 2, 3, None]), st.sampled_from([1, 2, None]), st.sampled_from(["p", "q", None]),
@@ -42,7 +44,27 @@ JOINED = [
     "staging.o y left join (staging.t x join staging.o w on x.id = w.id) on y.id = x.id", "q y join staging.t x using (id)",
 ]  # fmt: skip
 BARE = st.sampled_from(
-    ["id", "a", "s", "n", "u", "id", "a", "s", "u", "ID", "n.f", "t.a", "staging.t.s", "x.a", "s.a", "c"]
+    [
+        "id",
+        "a",
+        "s",
+        "n",
+        "u",
+        "id",
+        "a",
+        "s",
+        "u",
+        "ID",
+        "n.f",
+        "x.f",
+        "t.f",
+        "staging.f",
+        "t.a",
+        "staging.t.s",
+        "x.a",
+        "s.a",
+        "c",
+    ]
 )
 QUALIFIED = st.sampled_from(
     [
@@ -57,6 +79,9 @@ QUALIFIED = st.sampled_from(
         "x.u",
         "x.A",
         "x.n.f",
+        "x.f",
+        "y.f",
+        "t.f",
         "y.id",
         "y.s",
         "y.s",
@@ -148,7 +173,14 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield opened
 
 
-@given(sql=queries(), rows=ROWS, others=OTHERS, cursor=st.sampled_from([None, "u", "id"]), has_contract=st.booleans())
+@given(
+    sql=queries(),
+    rows=ROWS,
+    others=OTHERS,
+    cursor=st.sampled_from([None, "u", "id"]),
+    has_contract=st.booleans(),
+    struct=STRUCTS,
+)
 @settings(max_examples=EXAMPLES, deadline=None,
           suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])  # fmt: skip
 def test_pruned_reads_give_the_same_rows(
@@ -158,11 +190,12 @@ def test_pruned_reads_give_the_same_rows(
     others: list[tuple[object, ...]],
     cursor: str | None,
     has_contract: bool,
+    struct: str,
 ) -> None:
     """With only the pushed columns, and only the rows of the pushed predicate, every query gives what it gave."""
     values = ", ".join(str(row).replace("None", "null") for row in [*rows, (1, 1, "p", 1, 5)])
     connection.execute(
-        "create or replace table full_.t as select id::int id, a::int a, s::varchar s, {'f': n} n, u::int u "
+        f"create or replace table full_.t as select id::int id, a::int a, s::varchar s, {{'f': n}} {struct}, u::int u "
         f"from (values {values}) v(id, a, s, n, u)"
     )
     values = ", ".join(str(row).replace("None", "null") for row in [*others, (1, 1, "p")])
@@ -172,7 +205,7 @@ def test_pruned_reads_give_the_same_rows(
     except duckdb.Error:
         event("refused")
         return
-    reader = analyse_reader(PARSER.parse(sql), "t", cursor, CONTRACT if has_contract else (), PARSER)
+    reader = analyse_reader(PARSER.parse(sql), "t", cursor, (*CONTRACT, struct) if has_contract else (), PARSER)
     hints = combine_hints([reader], cursor)
     event(f"columns {hints.columns is not None}, predicate {hints.predicate_sql is not None}")
     columns = "*" if hints.columns is None else ", ".join(hints.columns)
@@ -193,4 +226,4 @@ def test_pruned_reads_give_the_same_rows(
 )
 def test_the_oracle_meets_pushed_predicates(sql: str) -> None:
     """The test above would be empty if nothing were pushed."""
-    assert analyse_reader(PARSER.parse(sql), "t", None, (), PARSER).predicate_sql is not None
+    assert analyse_reader(PARSER.parse(sql), "t", None, (*CONTRACT, "n"), PARSER).predicate_sql is not None

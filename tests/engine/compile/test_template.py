@@ -300,7 +300,7 @@ def test_the_sandbox_gives_nothing_away(template):
         ("{{ source('c', 'e', columns: {a: 'text'}) }}", "PZ0101"),
         ("{{ source('c', 'e', retry: {max_attempts: 0}) }}", "PZ0121"),
         ("{{ source('c', 'e', opts: {1: 'x'}) }}", "PZ0137"),
-        ("{{ source('c', 'e', opts: source) }}", "PZ0104"),
+        ("{{ source('c', 'e', opts: source) }}", "PZ0137"),
         ("{{ ref() }}", "PZ0201"),
         ("{{ ref('a', 'b') }}", "PZ0201"),
         ("{{ ref('a', tag: 'x') }}", "PZ0201"),

@@ -82,7 +82,7 @@ def test_every_key_is_described_with_its_default():
         ("connections", "c: {connector: x, entities: {a.b: {read: , write: {partition_by: day, keys: []}}}}"),
         ("connections", ""),
         ("connections", "# nothing yet"),
-        ("project", "name: 5\nversion: 1.10\nvars: {a: ['${A}']}\nengine: {fusion: off, duckdb: }"),
+        ("project", "name: p5\nversion: 1.10\nvars: {a: ['${A}']}\nengine: {fusion: off, duckdb: }"),
         ("project", "name: a\nversion: 1\nretention: OFF\nstate: {url: 'https://h'}\n"),
         ("sidecar", "pipeline: a\nchecks:\ntags: [1, x]"),
     ],

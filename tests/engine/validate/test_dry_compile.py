@@ -107,16 +107,40 @@ def test_entities_without_a_contract_are_a_note(base):
     assert found.notes == ("c.raw.things has no column contract: 2 pipelines were not checked against it",)
 
 
-def test_a_contract_that_names_a_column_twice_is_refused(base):
-    """DuckDB's names ignore case, so `id` and `ID` are one column."""
-    base.write(
-        "connections.yml",
-        "c:\n  connector: localfiles\n  entities:\n    orders:\n      read: {columns: {id: int, ID: int}}\n",
-    )
-    base.sql("p", "select 1 from {{ source('c', 'orders') }}")
-    assert [(p.code, p.place) for p in check(base).errors] == [("PZ0401", "connections.yml:5")]
-
-
 def test_a_project_without_pipelines_opens_nothing(base):
     """Nothing to compile is nothing to report."""
     assert check(base).errors == ()
+
+
+@pytest.mark.parametrize(
+    ("sql", "place"),
+    [
+        ("SELECT nosuch FROM {{ source('c', 'orders') }}", 1),
+        ("\n\nSELECT nosuch FROM {{ source('c', 'orders') }}\n\n", 3),
+        ("SELECT nosuch FROM {{ source('c', 'orders') }}\nWHERE true", 1),
+        ("SELECT count(*) FROM {{ source('c', 'orders') }}\n\n\nGROUP BY nosuch, {{ 1 }}", 4),
+        ("SELECT {{ 'nosuch' }} FROM {{ source('c', 'orders') }}\nWHERE true -- nosuch\n", None),
+        ("{{ if true }}SELECT nosuch FROM {{ source('c', 'orders') }}\n{{ end }}WHERE true", None),
+    ],
+)
+def test_a_line_is_named_whenever_it_is_certain(base, sql, place):
+    """A single line, or a word that stands once in the file and once in the SQL, is enough."""
+    base.sql("p", sql)
+    (problem,) = check(base).errors
+    assert (problem.code, problem.line) == ("PZ0401", place)
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("SELECT a FRM x", 'near "x"'),
+        ("SELECT 1 {{ 'AS a hidden' }} -- hidden", 'near "***"'),
+        ("SELECT 1 AS a WHERE WHERE", 'near "WHERE"'),
+        ("SELECT 'hidden' AS a, 1 AS b {{ 'hidden' }}", 'near "***"'),
+    ],
+)
+def test_the_word_a_parser_stopped_at_is_shown_when_the_author_wrote_it(base, sql, shown):
+    """Words of the file's own SQL are no values; whatever a tag gave stays hidden."""
+    base.sql("p", sql)
+    (problem,) = check(base).errors
+    assert shown in problem.message

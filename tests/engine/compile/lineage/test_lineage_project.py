@@ -64,11 +64,13 @@ def test_without_a_contract_only_a_cached_schema_expands_a_star(project):
     """Columns that are named are certain without it; a cache that cannot be read is none."""
     project.write("connections.yml", CONNECTIONS)
     project.sql("a", "select * from {{ source('c', 'raw.things') }}")
-    project.sql("b", "select r.id as key, count(*) as n from {{ source('c', 'raw.things') }} r group by all")
+    project.sql("b", "select id as key, count(*) as n from {{ source('c', 'raw.things') }} r group by all")
     project.sql("d", "select * from {{ ref('a') }}")
     project.sql("f", "select * from {{ ref('b') }}")
+    project.sql("g", "select r.id from {{ source('c', 'raw.things') }} r")  # r may be a struct
     assert lines(project, "a") == lines(project, "d") == ["*: ?"]
     assert lines(project, "b") == ["key: src_c__raw_things.id", "n:"]
+    assert lines(project, "g") == ["id: ?"]
     assert lines(project, "f") == ["key: b.key", "n: b.n"]
     path = write_schema_cache(
         project.directory, {"c.raw.things": (ColumnType("id", "BIGINT"), ColumnType("Tags", "VARCHAR[]"))}
