@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -201,14 +202,12 @@ def test_hosts_record_is_there_before_any_node_and_survives_retention(
     ]
 
 
-def open_handles() -> dict[str, str]:
-    """Return what this process has open: files of the project, sockets."""
-    found = {}
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            found[name] = os.readlink(f"/proc/self/fd/{name}")
-        except FileNotFoundError:
-            continue
+def open_handles() -> set[str]:
+    """Return what this process has open: paths and sockets."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.add(str(entry.readlink()))
     return found
 
 
@@ -229,7 +228,7 @@ def test_nothing_stays_open(project: ProjectFactory, scripted: ScriptedConnector
 
     scripted.on_read = read
     with StateServer(token=None if end != "refused by the store" else "other") as server:
-        before = set(open_handles().values())
+        before = open_handles()
         try:
             outcome = project.run(cancel=cancel, state_url=server.url)
         except PzStateError:
@@ -238,7 +237,7 @@ def test_nothing_stays_open(project: ProjectFactory, scripted: ScriptedConnector
             wanted = {"success": RunStatus.SUCCESS, "failure": RunStatus.COMPLETED_WITH_FAILURES}
             assert outcome.status is wanted.get(end, RunStatus.FATAL)
             assert any(result.status is NodeStatus.SUCCESS for result in outcome.results) == (end == "success")
-        inside = [path for path in open_handles().values() if path.startswith(str(project.directory))]
+        inside = [path for path in open_handles() if path.startswith(str(project.directory))]
         assert inside == []
-        connected = {each for each in set(open_handles().values()) - before if each.startswith("socket:")}
+        connected = {each for each in open_handles() - before if each.startswith("socket:")}
         assert len(connected) <= 1, connected  # the server's own end may close a moment later
