@@ -10,6 +10,8 @@ import pytest
 
 from pz_engine import NodeCompleted, NodeStarted
 from pz_engine.app.plan import plan_project
+from pz_engine.connectors import Capability
+from pz_engine.connectors.registry import find_connector
 from pz_engine.events.types import RunEvent
 from pz_engine.testing.project_factory import ProjectFactory
 from pz_engine.testing.scripted_connector import ScriptedConnector
@@ -141,6 +143,26 @@ def test_universal_destination_needs_its_relation_staged(project: ProjectFactory
     assert fused(project) == {"src_files__a"}
     assert project.run().exit_code == 0
     assert [row["id"] for row in scripted.written["copy"]] == [1, 2, 3]
+
+
+def test_files_that_need_several_readers_are_staged(project: ProjectFactory) -> None:
+    """Files whose columns stand in another order are read one after the other; their rows are counted together."""
+    project.write("in/b.csv", "amount,id\n40,4\n")
+    project.connections(CONNECTIONS.format(extra="").replace("path: a.csv", 'path: "*.csv"'))
+    project.pipeline("p", SINK + "SELECT id FROM {{ source('files', 'a') }} WHERE amount > 20")
+    assert fused(project) == {"p", "out.result"}
+    assert told(project)[1] == {"src_files__a": ("success", 4), "p": ("success", 2), "out.result": ("success", 2)}
+
+
+def test_source_that_is_no_cheap_or_stable_scan_is_staged(
+    project: ProjectFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a connector does not promise about its scans is not assumed."""
+    files = find_connector("localfiles")
+    monkeypatch.setattr(type(files), "capabilities", files.capabilities & ~Capability.REPEATABLE_SCAN)
+    project.pipeline("p", SINK + "SELECT id FROM {{ source('files', 'a') }}")
+    assert fused(project) == {"p", "out.result"}
+    assert project.run().exit_code == 0
 
 
 def test_scans_that_a_profile_cannot_tell_apart_are_staged(project: ProjectFactory) -> None:
