@@ -32,7 +32,7 @@ class ResumePlan:
     """Loads that failed and may have landed some partitions."""
 
     deliveries: frozenset[str] = frozenset()
-    """Sinks that failed and may have been acknowledged some rows."""
+    """Sinks that failed or were cancelled and may have been acknowledged some rows."""
 
     carried: tuple[NodeResult, ...] = ()
     """Sinks that committed and are not run again."""
@@ -77,17 +77,13 @@ def plan_resume(
 
     loads = [node for node in graph.nodes if isinstance(node, SourceLoadNode) and node.id in effective]
     reuse = {node.id: results[node.id] for node in loads if succeeded(node.id) and node.id not in fused}
-    failed = frozenset(
-        node.id
-        for node in graph.nodes
-        if node.id in effective and node.id in results and results[node.id].status is NodeStatus.FAILED
-    )
+    undone = {node_id for node_id in effective if node_id in results and not succeeded(node_id)}
     return ResumePlan(
         run_id,
         database,
         reuse,
-        frozenset(node.id for node in loads if node.id in failed),
-        frozenset(node.id for node in graph.nodes if isinstance(node, SinkWriteNode) and node.id in failed),
+        frozenset(node.id for node in loads if node.id in undone and results[node.id].status is NodeStatus.FAILED),
+        frozenset(node.id for node in graph.nodes if isinstance(node, SinkWriteNode) and node.id in undone),
         tuple(
             _carried(results[node.id])
             for node in graph.nodes

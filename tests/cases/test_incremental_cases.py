@@ -7,7 +7,7 @@ import json
 import duckdb
 import pytest
 
-from pz_engine import NodeStatus
+from pz_engine import NodeStatus, PzValidationError
 from pz_engine.testing.project_factory import ProjectFactory
 
 PROJECT = 'name: demo\nversion: "1"\nengine: {{ force_universal: {universal} }}\n'
@@ -159,3 +159,74 @@ def test_a_stored_value_of_another_column_is_refused(factory: ProjectFactory) ->
     assert load.error is not None
     assert load.error.code == "PZ0505"
     assert "--full-refresh" in load.error.message
+
+
+def merged(factory: ProjectFactory, condition: str) -> ProjectFactory:
+    """The same source merged by id into a DuckDB table."""
+    project = project_with(factory, condition)
+    project.connections(
+        (factory.directory / "connections.yml").read_text() + "mart: { connector: duckdb, path: m.duckdb }\n"
+    )
+    factory.pipeline(
+        "events",
+        "INSERT INTO {{ sink('mart', 'events', strategy: 'merge', keys: ['id']) }}\n"
+        f"SELECT id, seen_at FROM {{{{ source('files', 'events') }}}} {condition}",
+    )
+    return project
+
+
+def merged_ids(factory: ProjectFactory) -> list[int]:
+    with duckdb.connect(str(factory.directory / "m.duckdb"), read_only=True) as connection:
+        return [row[0] for row in connection.execute("select id from events order by id").fetchall()]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("WHERE seen_at >= {{ watermark('files', 'events') }}", [1, 2, 4, 5]),
+        ("WHERE seen_at > {{ watermark('files', 'events') }} - INTERVAL 1 HOUR", [1, 2, 3, 4, 5]),
+    ],
+    ids=["ties", "late rows"],
+)
+def test_merging_what_is_read_again_gives_each_row_once(
+    factory: ProjectFactory, condition: str, expected: list[int]
+) -> None:
+    """Ties and late rows arrive, run after run nothing is there twice, and state is one value, the greatest seen (C09, C10)."""
+    project = merged(factory, condition)
+    factory.write("in/events.csv", FIRST)
+    assert project.run().exit_code == 0
+    factory.write("in/events.csv", SECOND)
+    for _ in range(3):
+        assert project.run().exit_code == 0
+        assert merged_ids(factory) == expected
+        assert watermark(factory) == "2026-03-01T12:00:00.000000"
+    entries = json.loads((factory.directory / ".pz/state/watermarks.json").read_text())["watermarks"]
+    assert list(entries) == ["files.events"]
+
+
+def test_appending_what_is_read_again_needs_consent(factory: ProjectFactory) -> None:
+    """Without it the project is refused, naming the option, and no run begins (C09)."""
+    project = project_with(factory, "WHERE seen_at > {{ watermark('files', 'events') }} - INTERVAL 1 HOUR")
+    path = factory.directory / "pipelines/events.sql"
+    factory.pipeline("events", path.read_text().replace(", duplicates: 'accept'", ""))
+    factory.write("in/events.csv", FIRST)
+    with pytest.raises(PzValidationError) as caught:
+        project.run()
+    assert [problem.code for problem in caught.value.errors] == ["PZ0214"]
+    assert "duplicates" in str(caught.value)
+    assert not (factory.directory / ".pz" / "runs").exists()
+
+
+@pytest.mark.parametrize("universal", [False, True])
+def test_rows_without_a_cursor_value_are_read_each_time_when_asked_for(
+    factory: ProjectFactory, *, universal: bool
+) -> None:
+    """`OR ... IS NULL` beside the floor includes them on every load, and the watermark stays that of the others (C11)."""
+    condition = "WHERE seen_at > {{ watermark('files', 'events') }} OR seen_at IS NULL"
+    project = project_with(factory, condition, universal=universal)
+    factory.write("in/events.csv", FIRST + "8,\n")
+    assert project.run().exit_code == 0
+    factory.write("in/events.csv", FIRST + "8,\n9,\n")
+    assert project.run().exit_code == 0
+    assert landed_ids(factory) == [1, 2, 8, 8, 9]
+    assert watermark(factory) == "2026-03-01T11:00:00.000000"

@@ -12,6 +12,7 @@ import pytest
 from pz_engine import MergeKeyDuplicatesDetected, NodeStatus, RetryScheduled
 from pz_engine.events.types import RunEvent
 from pz_engine.testing.project_factory import ProjectFactory
+from pz_engine.testing.scripted_connector import ScriptedConnector
 
 HOLD = """
 import sys, time, duckdb
@@ -65,6 +66,23 @@ def test_null_in_a_merge_key_is_refused_before_the_table_is_touched(stock: Proje
         assert "region, product" in failed.error.message
         assert "1 row(s)" in failed.error.message
         assert table(stock) == [("north", "onion", 5)]
+
+
+@pytest.mark.parametrize("row", [",onion,9", "north,,9", ",,9"])
+def test_null_in_a_merge_key_reaches_no_destination_of_the_universal_tier(stock: ProjectFactory, row: str) -> None:
+    """Whichever part of the key is missing, no session is opened and nothing is written."""
+    declared = (stock.directory / "connections.yml").read_text()
+    universal = declared.replace("connector: duckdb\n  path: mart.duckdb", "connector: scripted")
+    assert universal != declared
+    stock.connections(universal)
+    stock.write("in/stock.csv", f"region,product,amount\nnorth,leek,6\n{row}\n")
+    with ScriptedConnector().installed() as connector:
+        for _ in range(2):
+            failed = next(result for result in stock.run().results if result.status is NodeStatus.FAILED)
+            assert failed.error is not None
+            assert (failed.name, failed.error.code) == ("mart.stock", "PZ0521")
+            assert "1 row(s)" in failed.error.message
+    assert connector.written == {}
 
 
 def test_the_last_of_several_versions_survives_and_is_announced(stock: ProjectFactory) -> None:

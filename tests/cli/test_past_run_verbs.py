@@ -129,13 +129,21 @@ def test_clean_frees_all_but_the_newest(pz: Call, project: Path) -> None:
 
 
 def test_clean_purges_whole_runs_and_says_when_none_is_left(pz: Call, project: Path) -> None:
-    """With 0 and --purge every folder goes; a second call finds nothing."""
+    """With 0 and --purge every run folder goes and nothing else below .pz; a second call finds nothing."""
     for run_id in (FIRST, SECOND):
         add_run(project, run_id)
+    kept = [
+        project / ".pz" / path
+        for path in ("state/audit.jsonl", "state/watermarks.json", f"journal/{FIRST}.jsonl", "target/plan.json")
+    ]
+    for path in kept:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{path.name}\n")
     called = pz("clean", "--keep-last", 0, "--purge", "--project", project)
     assert called.code == 0
     assert "nothing that a retry could go on from" in called.out
     assert list((project / ".pz/runs").iterdir()) == []
+    assert [path.read_text() for path in kept] == [f"{path.name}\n" for path in kept]
     assert pz("clean", "--project", project).out == "cleaned 0 staging databases, kept 0, skipped 0, freed 0 B\n"
 
 

@@ -79,8 +79,11 @@ def test_two_ways_to_select_conflict(pz: Call, sample: Path) -> None:
     assert "PZ0210" in pz("run", "no_such_node", "--project", sample).err
 
 
-def test_json_puts_nothing_but_events_on_standard_output(pz: Call, sample: Path) -> None:
+def test_json_puts_nothing_but_events_on_standard_output(
+    pz: Call, sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every line of standard output parses, with failures, warnings, notes, summary and retention elsewhere."""
+    monkeypatch.setenv("PZ_STATE_BACKEND", "local")
     break_check(sample)
     (sample / "pipelines/scratch.sql").write_text("SELECT 1 AS one\n", encoding="utf-8")
     project = sample / "project.yml"
@@ -95,6 +98,7 @@ def test_json_puts_nothing_but_events_on_standard_output(pz: Call, sample: Path)
     assert len({event["runId"] for event in events}) == 1
     shown = masked(called.err)
     assert "warning: PZ0223" in shown
+    assert "note: state backend: local (from PZ_STATE_BACKEND)" in shown
     assert "run <id>: " in shown
     assert "cleaned 1 staging database, freed" in shown
 

@@ -222,7 +222,7 @@ def test_unreadable_state_of_a_server_is_not_looked_for_in_files(
         monkeypatch.setenv("PZ_STATE_BACKEND", "http")
         monkeypatch.setenv("PZ_STATE_URL", server.url)
         server.put("watermarks", KEY, "{ torn")
-        server.put("sync_tokens", KEY, "{ torn")
+        server.put("sync-state", KEY, "{ torn")
         for arguments in (("show",), ("show", KEY), ("set", KEY, "--value", "5", "--yes")):
             called = pz("state", *arguments, "--project", project)
             assert called.code == 1, called.err

@@ -15,6 +15,7 @@ from pz_engine.model.run import (
     NodeResult,
     NodeStatus,
     OperationCounts,
+    PartitionCounts,
     RunStatus,
 )
 
@@ -104,6 +105,7 @@ SAMPLES: tuple[types.RunEvent, ...] = (
         duration_ms=1742,
         timings=ChannelTimings(11, 640),
         ops=OperationCounts(19, 1, 2050),
+        partitions=PartitionCounts(4, 4, 2, 1),
         provenance="reused",
         caught_up=False,
         rejected=4,

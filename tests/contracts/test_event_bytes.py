@@ -48,4 +48,4 @@ def test_nothing_but_an_unmeasured_count_is_left_out() -> None:
     assert plain["errorCode"] is None
     assert plain["errorMessage"] is None
     assert plain["timings"] is None
-    assert not {"provenance", "delivery", "caughtUp", "rejected"} & set(plain)
+    assert not {"provenance", "ops", "partitions", "delivery", "cdc", "caughtUp", "rejected"} & set(plain)

@@ -163,6 +163,28 @@ def test_a_rejected_project_leaves_no_run_directory(project: ProjectFactory) -> 
     assert not (project.directory / ".pz" / "runs").exists()
 
 
+REFUSALS = {
+    "load": ("project.yml", 'name: demo\nversion: "1"\nengine: { threads: 0 }\n', "PZ0120"),
+    "compile": ("pipelines/cities.sql", "SELECT * FROM {{ ref('nothing') }}", "PZ0201"),
+    "connector options": ("connections.yml", CONNECTIONS + "  colour: red\n", "PZ0301"),
+    "dry compile": ("pipelines/cities.sql", "SELECT nothing FROM {{ source('files', 'people') }}", "PZ0401"),
+    "plan": ("connections.yml", CONNECTIONS + "  rate_limit: { requests_per_minute: 60 }\n", "PZ0317"),
+}
+"""Phase: file, content, a code of its refusal."""
+
+
+@pytest.mark.parametrize("phase", REFUSALS)
+def test_refusal_of_every_phase_leaves_no_run_directory(project: ProjectFactory, phase: str) -> None:
+    """Whatever is found before data moves: no run, no journal, no state."""
+    path, content, code = REFUSALS[phase]
+    project.write(path, content)
+    with pytest.raises(PzValidationError) as caught:
+        project.run()
+    assert code in [problem.code for problem in caught.value.errors]
+    left = {path.name for path in (project.directory / ".pz").glob("*")}
+    assert left <= {"target"}
+
+
 def test_a_bare_run_of_two_flows_asks_which(project: ProjectFactory) -> None:
     """`PZ0215`; naming a node runs it with its ancestors and descendants."""
     project.pipeline(

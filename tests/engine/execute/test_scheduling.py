@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
+from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 from pz_engine import CancelToken, NodeCompleted, NodeStarted, RunStatus
+from pz_engine.app import run as run_module
 from pz_engine.events.types import RunEvent
 from pz_engine.testing.project_factory import ProjectFactory
+from pz_engine.testing.scripted_connector import ReadCall, ScriptedConnector, rows
 
 SLOW = "SELECT count(*) AS n FROM range(3000) a, range(3000) b WHERE (a.range * b.range) % 7 = {n}"
 
@@ -28,20 +34,53 @@ def project(factory: ProjectFactory) -> ProjectFactory:
 
 
 def test_ready_nodes_start_by_kind_and_name(project: ProjectFactory) -> None:
-    """With one thread the order is fixed: loads, then pipelines, each by name."""
+    """With one thread the order is fixed: loads, then pipelines, checks and sinks, each by name."""
     project.write("project.yml", 'name: demo\nversion: "1"\nengine: { threads: 1, fusion: off }\n')
     for name in ("beta", "alpha"):
-        project.pipeline(
-            name, "SELECT * FROM {{ source('files', '" + name + "', path: 'a.csv', columns: { id: 'int' }) }}"
-        )
+        source = "{{ source('files', '" + name + "', path: 'a.csv', columns: { id: 'int' }) }}"
+        sink = "{{ sink('left', '" + name + "', format: 'csv', strategy: 'replace') }}"
+        project.pipeline(name, f"INSERT INTO {sink}\nSELECT * FROM {source}")
+        project.sidecar(name, "checks:\n  - row_count: { min: 1 }\n  - not_null: [id]\n")
     events: list[RunEvent] = []
-    project.run(events=events)
+    assert project.run(events=events).exit_code == 0
     assert [event.node_name for event in events if isinstance(event, NodeStarted)] == [
         "src_files__alpha",
         "src_files__beta",
         "alpha",
         "beta",
+        "check_alpha_not_null_id",
+        "check_alpha_row_count",
+        "check_beta_not_null_id",
+        "check_beta_row_count",
+        "left.alpha",
+        "left.beta",
     ]
+
+
+def test_queue_of_a_capped_connection_occupies_no_thread(project: ProjectFactory) -> None:
+    """Two loads wait for one connection while the only other thread runs what needs no connection."""
+    project.write("project.yml", 'name: demo\nversion: "1"\nengine: { threads: 2, fusion: off }\n')
+    project.connections("api: { connector: scripted, max_concurrency: 1 }\n")
+    for name in ("a", "b", "c"):
+        project.pipeline(f"p_{name}", "SELECT * FROM {{ source('api', '" + name + "') }}")
+    for name in ("x", "y"):
+        project.pipeline(name, "SELECT 1 AS one")
+    free = threading.Event()
+    done: list[str] = []
+
+    def watch(event: RunEvent) -> None:
+        if isinstance(event, NodeCompleted):
+            done.append(event.result.name)
+            if {"x", "y"} <= set(done):
+                free.set()
+
+    def read(call: ReadCall) -> Iterator[pa.RecordBatch]:
+        assert free.wait(20), "a thread was held by a load that waits for its connection"
+        yield rows(1)
+
+    with ScriptedConnector(on_read=read).installed():
+        assert project.run(on_event=watch).exit_code == 0
+    assert set(done[:2]) == {"x", "y"}
 
 
 def test_a_capped_connection_runs_one_node_at_a_time(project: ProjectFactory) -> None:
@@ -100,6 +139,24 @@ def test_a_raising_consumer_does_not_disturb_the_run(project: ProjectFactory) ->
 
     outcome = project.run(on_event=broken)
     assert outcome.status is RunStatus.SUCCESS
+
+
+def test_a_hanging_consumer_costs_the_bound_and_nothing_else(
+    project: ProjectFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run ends with its journal, its results and a note, although the consumer never comes back."""
+    monkeypatch.setattr(run_module, "_DRAIN_SECONDS", 0.3)
+    project.pipeline("one", "SELECT 1 AS one")
+    release = threading.Event()
+    started = time.monotonic()
+    outcome = project.run(on_event=lambda event: release.wait(60) and None)
+    took = time.monotonic() - started
+    release.set()
+    assert took < 10
+    assert outcome.status is RunStatus.SUCCESS
+    assert any("did not drain" in note for note in outcome.notes)
+    assert outcome.results_path is not None
+    assert json.loads((project.directory / outcome.results_path).read_text())["status"] == "success"
 
 
 def test_a_slow_consumer_does_not_delay_nodes(project: ProjectFactory) -> None:

@@ -113,7 +113,7 @@ def test_type_that_cannot_be_a_cursor_fails_its_load(factory: ProjectFactory, so
 def test_windows_are_exact_with_a_source_that_gives_everything(
     factory: ProjectFactory, source: ScriptedConnector
 ) -> None:
-    """Rows outside the slice never land and never move the watermark; an empty slice moves it to its end."""
+    """Rows outside the slice never land and never move the watermark; an empty slice moves it to its end; caught up captures nothing."""
     project = build(factory, ", max_window: 10, initial: 0, until: 40", "bigint")
     give(source, pa.int64(), [5, 10, 11, 35, 50, None])
     outcomes = [project.run() for _ in range(7)]
@@ -121,6 +121,8 @@ def test_windows_are_exact_with_a_source_that_gives_everything(
     caught_up = [outcome.results[0].caught_up for outcome in outcomes]
     assert caught_up == [False, False, False, False, True, True, True]
     assert stored(project) == "40"
+    captured = [outcome.results[0].watermark for outcome in outcomes]
+    assert [candidate and candidate.value for candidate in captured] == ["10", "11", "21", "31", "35", "40", None]
     assert [(spec.watermark, spec.upper_bound, spec.null_cursor) for spec in source.reads] == [
         ("0", "10", True), ("10", "20", False), ("11", "21", False), ("21", "31", False), ("31", "40", False),
         ("35", "40", False), ("40", "40", False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -61,6 +62,20 @@ def test_entry_survives_the_round_trip(server: StateServer, client: Client) -> N
     sent = [(method, headers.get("If-Match")) for method, path, headers in server.requests if "orders" in path]
     assert sent[:3] == [("GET", None), ("PUT", None), ("PUT", '"1"')]
     assert all(headers["Authorization"] == "Bearer s3cret-token" for _, _, headers in server.requests)
+
+
+def test_scopes_are_the_first_segment_and_absent_is_204(server: StateServer, client: Client) -> None:
+    """Each of the three stores has its own, and only that one status says that nothing is stored."""
+    for store in (client.stores.watermarks, client.stores.sync_tokens, client.stores.schemas):
+        server.script.append(ScriptedAnswer(204))
+        assert store.get("a.b") is None
+    base = urlsplit(server.url).path
+    assert [path.removeprefix(base) for _, path, _ in server.requests] == [
+        "/watermarks/a.b",
+        "/sync-state/a.b",
+        "/schemas/a.b",
+    ]
+    assert client.notes == []
 
 
 def test_key_is_encoded_as_one_segment(server: StateServer, client: Client) -> None:

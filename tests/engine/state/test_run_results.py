@@ -10,11 +10,15 @@ import pytest
 
 from pz_engine.model.run import (
     ChannelTimings,
+    ColumnType,
     DeliveryReport,
     NodeError,
     NodeKind,
     NodeResult,
     NodeStatus,
+    ObservedSchema,
+    OperationCounts,
+    PartitionCounts,
     RunStatus,
     WatermarkCandidate,
 )
@@ -67,6 +71,28 @@ def test_bytes_are_golden() -> None:
     """Key order, mixed casing and the rules of presence are pinned."""
     content = render_results(RUN, RunStatus.COMPLETED_WITH_FAILURES, START, RESULTS, END)
     assert content.decode() == GOLDEN
+
+
+def test_casing_inside_the_optional_objects_is_mixed() -> None:
+    """Operations and the observed schema are spelled with underscores, `hintsHash` inside is not; partitions have none."""
+    load = NodeResult(
+        "5b1c77aa",
+        NodeKind.SOURCE_LOAD,
+        "src_shop__tickets",
+        NodeStatus.SUCCESS,
+        7,
+        12,
+        ops=OperationCounts(19, 1, 2050),
+        partitions=PartitionCounts(4, 4, 2, 1),
+        observed_schema=ObservedSchema((ColumnType("id", "BIGINT"),), "5FEC"),
+        caught_up=False,
+    )
+    line = render_results(RUN, RunStatus.RUNNING, START, (load,)).decode()
+    assert line.endswith(
+        '"rows":7,"durationMs":12,"error":null,"ops":{"executed":19,"retried":1,"throttle_wait_ms":2050},'
+        '"partitions":{"total":4,"completed":4,"reused":2,"resumed":1},'
+        '"observed_schema":{"columns":[{"name":"id","type":"BIGINT"}],"hintsHash":"5FEC"},"caughtUp":false}]}\n'
+    )
 
 
 def test_running_snapshot_has_no_end() -> None:
