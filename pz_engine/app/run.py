@@ -10,16 +10,17 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
 from pz_engine.app.host import RunOutcome, RunRequest
+from pz_engine.app.run_notes import RunNotes
 from pz_engine.app.run_preparation import PreparedRun, prepare_run
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.fault_points import fault_point
-from pz_engine.base.hidden_values import HiddenValues
 from pz_engine.base.stop_signals import stop_signals
 from pz_engine.compile.builder import RunIdentity
 from pz_engine.compile.dag import SinkWriteNode, SourceLoadNode
@@ -54,28 +55,6 @@ _DRAIN_SECONDS = 5.0
 _EXIT_CODES = {RunStatus.SUCCESS: 0, RunStatus.COMPLETED_WITH_FAILURES: 1, RunStatus.FATAL: 3}
 
 
-@dataclass
-class _Notes:
-    """Notes of one run, serialized."""
-
-    request: RunRequest
-    hidden: HiddenValues
-    texts: list[str] = field(default_factory=list)
-
-    def __call__(self, text: str) -> None:
-        self._say(text, self.request.note_sink)
-
-    def alert(self, text: str) -> None:
-        """Say what a person has to see even where notes are not shown."""
-        self._say(text, self.request.alert_sink or self.request.note_sink)
-
-    def _say(self, text: str, sink: Callable[[str], None] | None) -> None:
-        text = self.hidden.hide(text)
-        self.texts.append(text)
-        if sink is not None:
-            sink(text)
-
-
 def run_project(request: RunRequest) -> RunOutcome:
     """Run a project to its end and return what happened, after state has advanced.
 
@@ -94,7 +73,7 @@ def run_project(request: RunRequest) -> RunOutcome:
         if request.warning_sink is not None:
             for warning in prepared.warnings:
                 request.warning_sink(warning)
-        notes = _Notes(request, prepared.compiled.hidden)
+        notes = RunNotes(request, prepared.compiled.hidden)
         if prepared.project.state.origin != "default":
             notes(f"state backend: {prepared.project.state.backend} (from {prepared.project.state.origin})")
         for text in (*prepared.notes, *(prepared.resume.notes() if prepared.resume is not None else ())):
@@ -133,7 +112,7 @@ class _Run:
         prepared: PreparedRun,
         run_id: str,
         started_at: datetime,
-        notes: _Notes,
+        notes: RunNotes,
         instance: DuckInstance,
     ) -> None:
         self._request = request
@@ -144,6 +123,7 @@ class _Run:
         self._note = notes
         self._project_dir = prepared.compiled.project_dir
         self._directory = RunDirectory(self._project_dir, run_id)
+        self._closing = contextlib.ExitStack()
 
     def execute(self) -> RunOutcome:
         newest = next(iter(run_directories(self._project_dir)), None)
@@ -153,13 +133,7 @@ class _Run:
                 f"the clock is behind run {newest.name}, which stays the latest one for 'pz retry' until it is passed"
             )
         try:
-            with open_state_stores(
-                self._prepared.project.state,
-                self._project_dir,
-                note=self._note,
-                wrap=self._request.wrap_state_store,
-                cancel=self._request.cancel,
-            ) as stores:
+            with self._closing, self._open_state() as stores:
                 observed = _Observed()
                 with contextlib.suppress(Cancelled):  # then nothing is dispatched and nothing stored
                     self._observe(stores, observed)
@@ -171,6 +145,15 @@ class _Run:
                 return self._finish(stores, outcome, observed)
         finally:
             self._directory.release()
+
+    def _open_state(self) -> AbstractContextManager[StateStores]:
+        return open_state_stores(
+            self._prepared.project.state,
+            self._project_dir,
+            note=self._note,
+            wrap=self._request.wrap_state_store,
+            cancel=self._request.cancel,
+        )
 
     def _observe(self, stores: StateStores, found: _Observed) -> None:
         """Read the entry of every entity of the run that resumes, so that its version is known when it is stored."""
@@ -226,6 +209,8 @@ class _Run:
         if request.event_sink is not None:
             consumers.append(request.event_sink)
         bus = EventBus(consumers, self._note)
+        self._closing.callback(journal.close)
+        self._closing.callback(bus.close, _DRAIN_SECONDS)
         publisher = Publisher(bus, request.clock, self._run_id)
         results_file = RunResultsFile(
             self._directory.results, self._run_id, self._started_at, on_warning=self._note.alert
@@ -299,7 +284,7 @@ class _Run:
             **_counts(outcome.results),
             duration_ms=int((request.clock.monotonic() - begun) * 1000),
         )
-        return _Dispatched(outcome, results_file, bus, publisher, journal)
+        return _Dispatched(outcome, results_file, bus, publisher)
 
     def _finish(self, stores: StateStores, dispatched: _Dispatched, observed: _Observed) -> RunOutcome:
         outcome, results_file = dispatched.outcome, dispatched.results_file
@@ -307,7 +292,6 @@ class _Run:
         self._sweep(dispatched.publisher)
         if not dispatched.bus.close(_DRAIN_SECONDS):
             self._note.alert("an event consumer did not drain within 5 seconds; its remaining events were dropped")
-        dispatched.journal.close()
         finished = self._outcome(outcome)
         if self._request.on_finished is not None:
             self._request.on_finished(finished)
@@ -380,7 +364,6 @@ class _Dispatched:
     results_file: RunResultsFile
     bus: EventBus
     publisher: Publisher
-    journal: RunJournal
 
 
 def _counts(results: Sequence[NodeResult]) -> dict[str, int]:

@@ -46,8 +46,10 @@ class EventBus:
             timeout: longest wait in seconds; what is undelivered then is dropped.
 
         Returns:
-            False when events were dropped because a consumer did not come back in time.
+            False when events were dropped because a consumer did not come back in time; asking again costs no wait.
         """
+        if self._is_abandoned:
+            return False
         if not self._is_closed:
             self._is_closed = True
             self._queue.put(None)

@@ -48,13 +48,17 @@ def run_here(directory: Path, action: str) -> dict[str, Any]:
 
 
 class Nursery:
-    """Gives every step that may kill a process of its own."""
+    """Gives every step that may kill a process of its own.
 
-    def __init__(self) -> None:
+    Args:
+        processors: what the engine is told of the machine, None: the truth; with 1 it reads one partition after the other.
+    """
+
+    def __init__(self, processors: int | None = None) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PZ_")}
         environment["PYTHONPATH"] = os.pathsep.join([str(_ROOT), *sys.path])
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.resume.process"],
+            [sys.executable, "-m", "tests.resume.process", *([] if processors is None else [str(processors)])],
             cwd=_ROOT,
             env=environment,
             stdin=subprocess.PIPE,
@@ -108,6 +112,8 @@ def _serve() -> None:
     from pz_engine.testing import fault_connector
 
     _import_what_a_run_imports()
+    if len(sys.argv) > 1:
+        os.cpu_count = lambda: int(sys.argv[1])
 
     with fault_connector.installed():
         for line in sys.stdin:

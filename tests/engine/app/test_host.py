@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from pz_engine import CancelToken, NodeStatus, PzStateError, RunOutcome, RunStatus, Selection, list_runs
 from pz_engine.app.plan import plan_project
+from pz_engine.base.fault_points import InjectedFault
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.events.types import NodeStarted, RunCompleted, RunEvent
 from pz_engine.state.retention import SweepRule, sweep
@@ -211,10 +213,14 @@ def open_handles() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("end", ["success", "failure", "cancelled", "refused by the store"])
-def test_nothing_stays_open(project: ProjectFactory, scripted: ScriptedConnector, end: str) -> None:
-    """Whatever the end, no file of the project and no connection to the state server is left in the process."""
+@pytest.mark.parametrize("end", ["success", "failure", "cancelled", "refused by the store", "results"])
+def test_nothing_stays_open(
+    project: ProjectFactory, scripted: ScriptedConnector, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the end, no file of the project, no connection and no thread is left in the process."""
     cancel = CancelToken()
+    if end == "results":
+        monkeypatch.setenv("PZ_FAULT", "after_node_results=raise")
 
     def read(call: ReadCall) -> Iterator[pa.RecordBatch]:
         yield rows(1)
@@ -228,11 +234,13 @@ def test_nothing_stays_open(project: ProjectFactory, scripted: ScriptedConnector
 
     scripted.on_read = read
     with StateServer(token=None if end != "refused by the store" else "other") as server:
-        before = open_handles()
+        before, threads = open_handles(), set(threading.enumerate())
         try:
             outcome = project.run(cancel=cancel, state_url=server.url)
         except PzStateError:
             assert end == "refused by the store"
+        except InjectedFault:
+            assert end == "results"
         else:
             wanted = {"success": RunStatus.SUCCESS, "failure": RunStatus.COMPLETED_WITH_FAILURES}
             assert outcome.status is wanted.get(end, RunStatus.FATAL)
@@ -241,3 +249,4 @@ def test_nothing_stays_open(project: ProjectFactory, scripted: ScriptedConnector
         assert inside == []
         connected = {each for each in open_handles() - before if each.startswith("socket:")}
         assert len(connected) <= 1, connected  # the server's own end may close a moment later
+        assert [each.name for each in set(threading.enumerate()) - threads if each.name.startswith("pz-")] == []
