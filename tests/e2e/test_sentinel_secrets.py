@@ -75,23 +75,30 @@ def api() -> Iterator[HttpApi]:
         yield running
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
-        "auth: { type: bearer, token: '${SECRET}' }",
-        "auth: { type: basic, user: someone, password: '${SECRET}' }",
-        "auth: { type: api_key, key: '${SECRET}', header: X-Key }",
-        "auth: { type: api_key, key: '${SECRET}', param: key }",
-        "headers: { X-Token: '${SECRET}' }",
-    ],
-)
-def test_credentials_of_a_connection(factory: ProjectFactory, api: HttpApi, secret: str) -> None:
+CREDENTIALS = {
+    "bearer": "auth: { type: bearer, token: '${SECRET}' }",
+    "basic": "auth: { type: basic, user: someone, password: '${SECRET}' }",
+    "header": "auth: { type: api_key, key: '${SECRET}', header: X-Key }",
+    "query": "auth: { type: api_key, key: '${SECRET}', param: key }",
+    "static": "headers: { X-Token: '${SECRET}' }",
+}
+
+
+def test_credentials_of_a_connection(factory: ProjectFactory, api: HttpApi) -> None:
     """Bearer token, password, key in a header and in the query, static header; the server echoes all of it."""
-    factory.connections(f"api:\n  connector: http\n  base_url: {api.url}\n  {secret}\n")
-    factory.pipeline("p", "SELECT * FROM {{ source('api', 'things', path: '/things', columns: { id: 'int' }) }}")
+    factory.connections(
+        "".join(f"{name}:\n  connector: http\n  base_url: {api.url}\n  {text}\n" for name, text in CREDENTIALS.items())
+    )
+    for name in CREDENTIALS:
+        factory.pipeline(
+            f"of_{name}",
+            f"SELECT * FROM {{{{ source('{name}', 'things', path: '/{name}', columns: {{ id: 'int' }}) }}}}",
+        )
     printed = every_verb(factory, SECRET=SENTINEL)
-    assert any(SENTINEL in str(request) or "Authorization" in request.headers for request in api.requests)
-    assert "403" in printed
+    for name in CREDENTIALS:
+        sent = [request for request in api.requests if f"/{name}" in str(request)]
+        assert any(SENTINEL in str(request) or "Authorization" in request.headers for request in sent), name
+    assert printed.count("403") >= len(CREDENTIALS)
     assert SENTINEL not in printed
     assert holders(factory) == []
 
