@@ -105,6 +105,23 @@ def test_state_that_another_run_moved_is_read_from(project: ProjectFactory, scri
     assert stored(project) == "5"
 
 
+@pytest.mark.parametrize("full_refresh", [False, True])
+def test_retry_of_a_run_that_newer_ones_have_overtaken(
+    project: ProjectFactory, scripted: ScriptedConnector, *, full_refresh: bool
+) -> None:
+    """Its old slice neither moves the watermark back nor brings old rows over the newer run's; no row is lost."""
+    first = failed_run(project, scripted)
+    scripted.on_read = lambda call: [rows(*range(1, 10))]
+    assert project.run().exit_code == 0
+    assert stored(project) == "9"
+    outcome = project.run(retry_from=first.run_id, selection=Selection(), full_refresh=full_refresh)
+    assert outcome.exit_code == 0
+    assert stored(project) == "9"
+    assert provenance(outcome)["src_api__things"] is None
+    assert {row["id"] for row in scripted.written["b"]} == set(range(1, 10))
+    assert sum(result.rows or 0 for result in outcome.results if result.name == "bad.b") == (9 if full_refresh else 0)
+
+
 def test_retry_of_a_retry_reuses_an_increment(project: ProjectFactory, scripted: ScriptedConnector) -> None:
     """What a retry took over can be taken over again, watermark included."""
     failed_run(project, scripted)
