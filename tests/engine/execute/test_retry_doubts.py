@@ -133,6 +133,30 @@ def test_retry_of_a_retry_reuses_an_increment(project: ProjectFactory, scripted:
     assert (scripted.reads, stored(project)) == ([], "5")
 
 
+def test_only_sinks_that_rest_on_reused_loads_are_carried(project: ProjectFactory, scripted: ScriptedConnector) -> None:
+    """Not one whose pipeline was edited since, whose load is read by nobody who failed, or that has no load at all."""
+    merge = "strategy: 'merge', keys: ['id']"
+    project.pipeline(
+        "second",
+        f"INSERT INTO {{{{ sink('good', 'c', {merge}) }}}}\nSELECT id, 'x' AS name FROM {{{{ source('api', 'things') }}}}",
+    )
+    project.pipeline(
+        "apart", f"INSERT INTO {{{{ sink('good', 'd', {merge}) }}}}\nSELECT * FROM {{{{ source('api', 'other') }}}}"
+    )
+    project.pipeline("alone", f"INSERT INTO {{{{ sink('good', 'e', {merge}) }}}}\nSELECT 1 AS id")
+    failed_run(project, scripted)
+    project.pipeline("second", (project.directory / "pipelines/second.sql").read_text().replace("'x'", "'y'"))
+    outcome = retry(project)
+    assert provenance(outcome) == {
+        "good.a": "carried_forward",
+        "src_api__things": "reused",
+        "copy": None,
+        "bad.b": None,
+    }
+    assert outcome.watermarks_held == {"api.things": "sink 'good.c' was not part of this run"}
+    assert stored(project) == "2"
+
+
 EDITS: dict[str, Callable[[list[dict[str, Any]]], None]] = {
     "watermark": lambda nodes: nodes[0]["watermark"].update(value="999"),
     "no watermark": lambda nodes: nodes[0].pop("watermark"),
