@@ -94,23 +94,31 @@ def test_long_ids_that_had_to_become_doubles_are_said_and_the_load_succeeds(proj
     assert "123456789" not in str(events)
 
 
-@pytest.mark.parametrize("format_", ["csv", "parquet"])
+@pytest.mark.parametrize("format_", ["csv", "parquet", "json", "table"])
 def test_twenty_digit_ids_arrive_digit_for_digit_and_nothing_is_said(factory: ProjectFactory, format_: str) -> None:
-    """In both file formats, from a file without a contract (C02)."""
+    """In every file format and in a table, from a file without a contract (C02)."""
     refs = [12345678901234567891, 12345678901234567892, 12345678901234567893]
     factory.write("in/refs.csv", "order_ref,city\n" + "".join(f"{ref},x\n" for ref in refs))
-    factory.connections("files: { connector: localfiles, root: in }\nout: { connector: localfiles, root: out }\n")
+    out = "duckdb, path: out.duckdb" if format_ == "table" else "localfiles, root: out"
+    factory.connections(f"files: {{ connector: localfiles, root: in }}\nout: {{ connector: {out} }}\n")
+    options = "" if format_ == "table" else f"format: '{format_}', "
     factory.pipeline(
         "copy",
-        f"INSERT INTO {{{{ sink('out', 'refs', format: '{format_}', strategy: 'replace') }}}}\n"
+        f"INSERT INTO {{{{ sink('out', 'refs', {options}strategy: 'replace') }}}}\n"
         "SELECT * FROM {{ source('files', 'refs') }}",
     )
     outcome, events = run(factory)
     assert outcome.exit_code == 0
     assert not [event for event in events if isinstance(event, WARNINGS)]
     with duckdb.connect() as connection:
+        connection.execute(f"attach if not exists '{factory.directory}/out.duckdb' as made")
         path = factory.directory / "out" / "refs" / f"refs.{format_}"
-        read = f"read_csv('{path}', all_varchar = true)" if format_ == "csv" else f"'{path}'"
+        read = {
+            "csv": f"read_csv('{path}', all_varchar = true)",
+            "json": f"read_json('{path}', columns = {{order_ref: 'varchar'}})",
+            "parquet": f"'{path}'",
+            "table": "made.refs",
+        }[format_]
         found = connection.execute(f"select order_ref::hugeint from {read} order by 1").fetchall()
     assert [row[0] for row in found] == refs
 
@@ -149,20 +157,21 @@ def test_warnings_stand_in_order_directly_before_the_completion(project: Project
     assert run(project)[0].exit_code == 0
     project.write(
         "in/sales.csv",
-        "sale_id,note,sold_on,paid_on,booked_at\n"
-        "1,a,03/04/2026,01/02/2026,03/04/2026 09:15:00\n1,b,11/12/2025,,\n2,c,01/02/2025,,\n",
+        "sale_id,ref,sold_on,paid_on,booked_at\n"
+        "1,9007199254740994.0,03/04/2026,01/02/2026,03/04/2026 09:15:00\n1,2.0,11/12/2025,,\n2,3.0,01/02/2025,,\n",
     )
     outcome, events = run(project)
     assert outcome.exit_code == (0 if policy == "warn" else 1)
     assert order_of(events, "src_files__sales") == [
         "node_started",
+        "lossy_integer_inference_detected",
         "ambiguous_date_inference_detected",
         "ambiguous_date_inference_detected",
         "source_drift_detected",
         "node_completed",
     ]
     merged = 1 if policy == "warn" else 0
-    assert sum(isinstance(event, WARNINGS) for event in events) == 3 + merged
+    assert sum(isinstance(event, WARNINGS) for event in events) == 4 + merged
 
 
 def test_versions_of_a_key_are_said_once_however_often_the_write_is_tried(

@@ -39,6 +39,16 @@ def project_with(factory: ProjectFactory, condition: str, *, universal: bool = F
     return factory
 
 
+def keep_in_a_table(factory: ProjectFactory) -> None:
+    """Let the same source be a table of a DuckDB file, filled with what the csv holds."""
+    connections = factory.directory / "connections.yml"
+    text = connections.read_text().replace("connector: localfiles\n  root: in", "connector: duckdb\n  path: in.duckdb")
+    connections.write_text(text.replace("        path: events.csv\n", ""))
+    with duckdb.connect(str(factory.directory / "in.duckdb")) as connection:
+        read = f"read_csv('{factory.directory}/in/events.csv', columns = {{id: 'int', seen_at: 'timestamp'}})"
+        connection.execute(f"create or replace table events as from {read}")
+
+
 def rows_of_load(factory: ProjectFactory, **options: object) -> int | None:
     outcome = factory.run(**options)  # type: ignore[arg-type]
     assert outcome.exit_code == 0, [r.error for r in outcome.results]
@@ -98,15 +108,19 @@ def test_a_lookback_reads_late_rows(factory: ProjectFactory) -> None:
     assert watermark(project) == "2026-03-01T12:00:00.000000"
 
 
-@pytest.mark.parametrize("universal", [False, True])
-def test_rows_without_a_cursor_value_are_read_once_and_counted(factory: ProjectFactory, *, universal: bool) -> None:
+@pytest.mark.parametrize("reader", ["csv", "csv in batches", "table"])
+def test_rows_without_a_cursor_value_are_read_once_and_counted(factory: ProjectFactory, reader: str) -> None:
     """The first load delivers them with a note, later loads do not; a delta of only such rows keeps the watermark."""
-    project = project_with(factory, "", universal=universal, sync=YAML)
+    project = project_with(factory, "", universal=reader == "csv in batches", sync=YAML)
     factory.write("in/events.csv", FIRST + "8,\n")
+    if reader == "table":
+        keep_in_a_table(factory)
     outcome = project.run()
     assert any("1 row(s) without a value" in note for note in outcome.notes)
     assert landed_ids(project) == [1, 2, 8]
     factory.write("in/events.csv", FIRST + "8,\n9,\n")
+    if reader == "table":
+        keep_in_a_table(factory)
     assert rows_of_load(project) == 0
     assert watermark(project) == "2026-03-01T11:00:00.000000"
 
@@ -188,14 +202,19 @@ def merged_ids(factory: ProjectFactory) -> list[int]:
     ],
     ids=["ties", "late rows"],
 )
+@pytest.mark.parametrize("reader", ["csv", "table"])
 def test_merging_what_is_read_again_gives_each_row_once(
-    factory: ProjectFactory, condition: str, expected: list[int]
+    factory: ProjectFactory, condition: str, expected: list[int], reader: str
 ) -> None:
     """Ties and late rows arrive, run after run nothing is there twice, and state is one value, the greatest seen (C09, C10)."""
     project = merged(factory, condition)
     factory.write("in/events.csv", FIRST)
+    if reader == "table":
+        keep_in_a_table(factory)
     assert project.run().exit_code == 0
     factory.write("in/events.csv", SECOND)
+    if reader == "table":
+        keep_in_a_table(factory)
     for _ in range(3):
         assert project.run().exit_code == 0
         assert merged_ids(factory) == expected

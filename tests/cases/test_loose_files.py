@@ -68,6 +68,28 @@ def test_declared_value_that_only_loosely_fits_fails_the_load(
     assert not list(project.directory.glob("out/**/*.parquet"))
 
 
+@pytest.mark.parametrize("universal", ["false", "true"])
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("date", "2026-03-04 10:30:00"),
+        ("decimal(5,2)", "1.005"),
+        ("time", "2026-03-04 10:30:00"),
+    ],
+)
+def test_no_other_type_changes_a_declared_value_either(
+    project: ProjectFactory, kind: str, text: str, universal: str
+) -> None:
+    """A time of day, a third digit and a day each fail the load with file, line and column, on both tiers (C01)."""
+    project.write("project.yml", PROJECT.format(fusion="on", universal=universal))
+    project.write("in/t.csv", f"id,v\n1,\n2,{text}\n")
+    declare(project, f"path: t.csv, columns: {{ id: int, v: '{kind}' }}")
+    message = failure(project.run())
+    for part in ("t.csv", "line 3", "'v'", kind.upper().partition("(")[0]):
+        assert part in message
+    assert text not in message
+
+
 @pytest.mark.parametrize(("loose", "expected"), [("2.5", 2.5), ("007", "007")])
 def test_undeclared_value_arrives_as_it_is_and_the_run_says_why(
     project: ProjectFactory, loose: str, expected: object
@@ -83,13 +105,21 @@ def test_undeclared_value_arrives_as_it_is_and_the_run_says_why(
     assert len([result for result in outcome.results if result.rows == ROWS]) == 3
 
 
-def test_key_that_first_appears_late_is_a_column(project: ProjectFactory) -> None:
-    """Its values are all there (C05)."""
+@pytest.mark.parametrize("shape", ["lines", "array", "files"])
+def test_key_that_first_appears_late_is_a_column(project: ProjectFactory, shape: str) -> None:
+    """Its values are all there, in one file of lines, in one array, and where the last of many files has it (C05)."""
     records = [
         {"event_id": number, **({"refund_id": f"R{number}"} if number > 20_599 else {})} for number in range(1, 20_701)
     ]
-    project.write("in/events.ndjson", "".join(json.dumps(record) + "\n" for record in records))
-    declare(project, "path: events.ndjson, format: json")
+    lines = [json.dumps(record) + "\n" for record in records]
+    if shape == "array":
+        project.write("in/events.json", f"[{','.join(lines)}]")
+    elif shape == "lines":
+        project.write("in/events.json", "".join(lines))
+    else:
+        for start in range(0, len(lines), 600):
+            project.write(f"in/events{start:05}.json", "".join(lines[start : start + 600]))
+    declare(project, f'path: "events*.json", format: json{", layout: array" if shape == "array" else ""}')
     assert project.run().exit_code == 0
     assert landed(project, "select count(*), count(refund_id), max(refund_id) from p") == [(20_700, 101, "R20700")]
 

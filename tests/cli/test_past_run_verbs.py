@@ -102,7 +102,9 @@ def test_arguments_that_cannot_be_used_are_refused(
     assert "hint:" in called.err
 
 
-@pytest.mark.parametrize("verb", [("runs",), ("history",), ("clean",), ("state", "show")])
+@pytest.mark.parametrize(
+    "verb", [("runs",), ("history",), ("clean",), ("state", "show"), ("state", "clear", "a.b", "--yes")]
+)
 def test_directory_without_a_project_is_refused(pz: Call, tmp_path: Path, verb: tuple[str, ...]) -> None:
     """These verbs need project.yml and nothing else."""
     called = pz(*verb, "--project", tmp_path)

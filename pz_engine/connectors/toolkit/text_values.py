@@ -20,6 +20,8 @@ _DOUBLE = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan|inf|infin
 _ZERO_OR_NOT_FINITE = r"^\s*[+-]?([0.]*([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))\s*$"
 _DATE = "[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}"
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{0,6})?)?"
+_TIME = r"([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{0,6})?)?|24:00(:00(\.0{0,6})?)?"
+_UUID = r"\{?-*([0-9a-fA-F]-*){32}\}?"
 _UTC = " ?(Z|UTC|[+-]00(:?00)?)"
 _OFFSET = " ?(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?)"
 _PLAIN_TIMESTAMP_LENGTH = len("2026-01-01 00:00:00")
@@ -27,6 +29,9 @@ _BOOLEANS = {"true": True, "t": True, "1": True, "yes": True, "y": True}
 _BOOLEANS.update({"false": False, "f": False, "0": False, "no": False, "n": False})
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
 _FLOATS = frozenset({"double", "float"})
+_KEPT_AS_TEXT = frozenset({"time", "uuid"})
+"""Types without an Arrow twin that DuckDB would take; their texts are looked at here, so that the line can be named."""
+
 _LEAST = {"tinyint": -(2**7), "smallint": -(2**15), "ubigint": 0, "hugeint": -(2**127)}
 _MOST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "ubigint": 2**64 - 1, "hugeint": 2**127 - 1}
 
@@ -84,7 +89,7 @@ def typed(texts: pa.Array, kind: str) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if kind in {"varchar", "uuid", "time"}:
+    if kind == "varchar":
         return texts
     if kind == "boolean":
         return _booleans(texts)
@@ -95,6 +100,8 @@ def typed(texts: pa.Array, kind: str) -> pa.Array:
     wrong = pc.index(matches, pa.scalar(False)).as_py()
     if wrong >= 0:
         raise MisfitError(wrong)
+    if kind in _KEPT_AS_TEXT:
+        return texts
     prepared = _prepare(pc.utf8_trim_whitespace(texts), kind)
     target = arrow_type_of(kind)
     if kind == "timestamp":
@@ -116,7 +123,7 @@ def _plainly_typed(texts: pa.Array, kind: str) -> pa.Array | None:
     import pyarrow.compute as pc
 
     target = pa.timestamp("us") if kind == "timestamp" else arrow_type_of(kind)
-    if kind in _LEAST or kind == "timestamptz":
+    if kind in _LEAST or kind in _KEPT_AS_TEXT or kind == "timestamptz":
         return None
     try:
         values = pc.cast(texts, target)
@@ -139,6 +146,8 @@ def _shape(kind: str) -> str:
         "double": _DOUBLE,
         "float": _DOUBLE,
         "date": _DATE,
+        "time": _TIME,
+        "uuid": _UUID,
         "timestamp": f"{_DATE}([ T]{_CLOCK}({_UTC})?)?",
         "timestamptz": f"{_DATE}([ T]{_CLOCK}({_OFFSET})?)?",
     }.get(kind, _INTEGER)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
+from uuid import UUID
 
 import pytest
 
@@ -107,6 +108,9 @@ def test_rereading_is_told(put, land, cursor):
         ("bigint", "-9223372036854775808", -(2**63)),
         ("hugeint", "12345678901234567891", 12345678901234567891),
         ("time", "05:06", dt.time(5, 6)),
+        ("time", "5:06:07.5", dt.time(5, 6, 7, 500000)),
+        ("uuid", "550E8400E29B41D4A716446655440000", UUID("550e8400-e29b-41d4-a716-446655440000")),
+        ("uuid", "{550e8400-e29b-41d4-a716-446655440000}", UUID("550e8400-e29b-41d4-a716-446655440000")),
         ("boolean", "TRUE", True),
         ("double", "1e3", 1000.0),
         ("double", "inf", math.inf),
@@ -145,6 +149,9 @@ def test_other_spellings_of_the_same_value_pass(put, land, tier, kind, text, val
         ("date", "2026-03-04 00:00:01"),
         ("date", "2026-02-30"),
         ("time", "2026-03-04 05:06:07"),
+        ("time", "25:00"),
+        ("time", "05:06:07.1234567"),
+        ("uuid", "550e8400-e29b-41d4-a716"),
         ("timestamp", "2026-03-04 05:06:07.1234567"),
         ("timestamp", "2026-03-04 05:06:07+02:00"),
         ("double", "1_000"),
@@ -164,7 +171,7 @@ def test_values_of_another_kind_fail(put, land, tier, kind, text):
     put("t.csv", f"n,v\n1,\n2,{text}\n")
     with pytest.raises(PzConnectorError) as caught:
         land("t.csv", tier=tier, columns={"n": "int", "v": kind})
-    assert "'v'" in caught.value.message
+    assert "file 't.csv', line 3: column 'v'" in caught.value.message
     assert text not in str(caught.value)
 
 

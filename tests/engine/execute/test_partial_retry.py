@@ -284,3 +284,25 @@ def test_delivery_of_other_rows_begins_at_the_beginning(delivery: ProjectFactory
     assert done.delivery is None
     assert len(scripted.written["out"]) == confirmed + 150_000
     assert [number for number in landed(scripted) if number > 1_000_000] == list(range(1_000_001, 1_150_001))
+
+
+def test_delivery_of_a_load_that_was_read_again_begins_at_the_beginning(
+    delivery: ProjectFactory, scripted: ScriptedConnector
+) -> None:
+    """The pipeline is the same and so is the number of rows, but the source has changed."""
+
+    def write(call: WriteCall) -> None:
+        if call.batches == 1:
+            raise PzConnectorError("reset", is_transient=False)
+
+    scripted.on_write = write
+    first = delivery.run()
+    assert first.exit_code == 1
+    delete_a_row(delivery, scripted, delivery.directory / ".pz/runs" / first.run_id / "staging.duckdb")
+    scripted.on_write = lambda call: None
+    scripted.on_read = lambda call: [rows(*range(start, start + 30_000)) for start in range(2, 150_002, 30_000)]
+    scripted.written.clear()
+    outcome = retry(delivery)
+    assert outcome.exit_code == 0
+    assert next(result for result in outcome.results if result.name == "store.out").delivery is None
+    assert landed(scripted) == list(range(2, 150_002))

@@ -137,6 +137,38 @@ def test_breaker_recovers_and_the_node_succeeds(project: ProjectFactory, scripte
     assert states == ["open", "half_open", "closed"]
 
 
+@pytest.mark.parametrize(
+    ("probe", "after"),
+    [("refused", ["half_open", "closed"]), ("timed out", ["half_open", "open", "half_open", "closed"])],
+)
+def test_probe_that_is_no_answer_to_the_question_leaves_nobody_out(
+    project: ProjectFactory, scripted: ScriptedConnector, probe: str, after: list[str]
+) -> None:
+    """A refusal is an answer and closes the breaker, a probe that was stopped opens it anew; the next node is read."""
+    limits = "  node_timeout: 150ms\n  breaker: { failure_threshold: 1, cool_down: 30ms }\n"
+    project.write("project.yml", PROJECT.replace("4", "1") + limits)
+    project.connections("api: { connector: scripted, retry: { max_attempts: 1 } }\n")
+    project.write("pipelines/copy.sql", "SELECT 1 AS one")
+    for name in ("a", "b", "c"):
+        project.pipeline(f"p_{name}", f"SELECT * FROM {{{{ source('api', '{name}') }}}}")
+
+    def read(call: ReadCall) -> Iterator[pa.RecordBatch]:
+        if call.spec.entity == "a":
+            raise busy()
+        if call.spec.entity == "b":
+            if probe == "refused":
+                raise PzConnectorError("no such table", is_transient=False)
+            call.cancel.wait(10)
+            call.cancel.raise_if_set()
+        yield rows(1)
+
+    scripted.on_read = read
+    events: list[RunEvent] = []
+    outcome = project.run(events=events)
+    assert [result_of(outcome, f"src_api__{name}").status.value for name in "abc"] == ["failed", "failed", "success"]
+    assert [event.new_state for event in events if isinstance(event, BreakerStateChanged)] == ["open", *after]
+
+
 def test_one_breaker_serves_both_directions(project: ProjectFactory, scripted: ScriptedConnector) -> None:
     """A connection that is read and written trips one breaker; its read is kept out after its write failed."""
     project.write("project.yml", PROJECT.replace("4", "1") + "  breaker: { failure_threshold: 1, cool_down: 10m }\n")

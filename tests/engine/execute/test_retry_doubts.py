@@ -105,6 +105,23 @@ def test_state_that_another_run_moved_is_read_from(project: ProjectFactory, scri
     assert stored(project) == "5"
 
 
+@pytest.mark.parametrize("full_refresh", [False, True])
+def test_retry_of_a_run_that_newer_ones_have_overtaken(
+    project: ProjectFactory, scripted: ScriptedConnector, *, full_refresh: bool
+) -> None:
+    """Its old slice neither moves the watermark back nor brings old rows over the newer run's; no row is lost."""
+    first = failed_run(project, scripted)
+    scripted.on_read = lambda call: [rows(*range(1, 10))]
+    assert project.run().exit_code == 0
+    assert stored(project) == "9"
+    outcome = project.run(retry_from=first.run_id, selection=Selection(), full_refresh=full_refresh)
+    assert outcome.exit_code == 0
+    assert stored(project) == "9"
+    assert provenance(outcome)["src_api__things"] is None
+    assert {row["id"] for row in scripted.written["b"]} == set(range(1, 10))
+    assert sum(result.rows or 0 for result in outcome.results if result.name == "bad.b") == (9 if full_refresh else 0)
+
+
 def test_retry_of_a_retry_reuses_an_increment(project: ProjectFactory, scripted: ScriptedConnector) -> None:
     """What a retry took over can be taken over again, watermark included."""
     failed_run(project, scripted)
@@ -114,6 +131,30 @@ def test_retry_of_a_retry_reuses_an_increment(project: ProjectFactory, scripted:
     outcome = retry(project)
     assert provenance(outcome)["src_api__things"] == "reused"
     assert (scripted.reads, stored(project)) == ([], "5")
+
+
+def test_only_sinks_that_rest_on_reused_loads_are_carried(project: ProjectFactory, scripted: ScriptedConnector) -> None:
+    """Not one whose pipeline was edited since, whose load is read by nobody who failed, or that has no load at all."""
+    merge = "strategy: 'merge', keys: ['id']"
+    project.pipeline(
+        "second",
+        f"INSERT INTO {{{{ sink('good', 'c', {merge}) }}}}\nSELECT id, 'x' AS name FROM {{{{ source('api', 'things') }}}}",
+    )
+    project.pipeline(
+        "apart", f"INSERT INTO {{{{ sink('good', 'd', {merge}) }}}}\nSELECT * FROM {{{{ source('api', 'other') }}}}"
+    )
+    project.pipeline("alone", f"INSERT INTO {{{{ sink('good', 'e', {merge}) }}}}\nSELECT 1 AS id")
+    failed_run(project, scripted)
+    project.pipeline("second", (project.directory / "pipelines/second.sql").read_text().replace("'x'", "'y'"))
+    outcome = retry(project)
+    assert provenance(outcome) == {
+        "good.a": "carried_forward",
+        "src_api__things": "reused",
+        "copy": None,
+        "bad.b": None,
+    }
+    assert outcome.watermarks_held == {"api.things": "sink 'good.c' was not part of this run"}
+    assert stored(project) == "2"
 
 
 EDITS: dict[str, Callable[[list[dict[str, Any]]], None]] = {

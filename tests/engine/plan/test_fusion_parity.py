@@ -115,6 +115,7 @@ STAGED: dict[str, tuple[str, str, str, str, set[str]]] = {
     "watermark": ("files", "a", ", sync: { mode: incremental, cursor: id }", "", {"p", "out.result"}),
     "window": ("files", "a", ", sync: { mode: incremental, cursor: id, max_window: 10, initial: 0 }", "", {"p", "out.result"}),
     "drift": ("files", "a", "", "on_source_drift: warn\n", {"p", "out.result"}),
+    "partitions": ("files", "a", ", files_per_partition: 1", "", {"p", "out.result"}),
     "rejects": ("files", "a", ", ragged: reject", "", {"p", "out.result"}),
     "universal source": ("api", "things", "", "", {"p", "out.result"}),
 }  # fmt: skip
@@ -123,7 +124,7 @@ STAGED: dict[str, tuple[str, str, str, str, set[str]]] = {
 
 @pytest.mark.parametrize("reason", STAGED)
 def test_what_needs_the_rows_of_a_source_stages_it(project: ProjectFactory, reason: str) -> None:
-    """Capture, windows, drift, rejects and the universal tier; the pipeline behind it still streams."""
+    """Capture, windows, drift, partitions, rejects and the universal tier; the pipeline behind it still streams."""
     connection, entity, extra, rest, expected = STAGED[reason]
     set_fusion(project, "on", rest)
     project.connections(CONNECTIONS.format(extra=extra))

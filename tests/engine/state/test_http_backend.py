@@ -197,6 +197,42 @@ def test_wait_asked_for_is_in_seconds_and_capped(server: StateServer) -> None:
     client.stores.close()
 
 
+class Untimed(CancelToken):
+    """Lets waits pass at once, and remembers them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    def wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        return self.is_set()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("asked", "waits"),
+    [
+        (None, [0.2, 0.4]),
+        ("7", [7, 7]),
+        ("30", [30, 30]),
+        ("31", [30, 30]),
+        ("9" * 40, [30, 30]),
+        ("1.5", [0.2, 0.4]),
+        ("-3", [0.2, 0.4]),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", [0.2, 0.4]),
+    ],
+)
+def test_waits_between_tries(server: StateServer, asked: str | None, waits: list[float], status: int) -> None:
+    """Whole seconds that are asked for, half a minute at most; else a fifth of a second, then two fifths."""
+    token = Untimed()
+    client = Client(server, cancel=token)
+    server.script.extend([ScriptedAnswer(status, {"Retry-After": asked} if asked else {})] * 2)
+    assert client.watermarks.get("a.b") is None
+    assert (token.waits, len(server.requests)) == (waits, 3)
+    client.stores.close()
+
+
 def test_write_whose_answer_was_lost_is_recognised(server: StateServer, client: Client) -> None:
     """The repeat meets the first try's version; what is stored tells whether that was this write or another run's."""
     client.watermarks.set("a.b", ENTRY)
