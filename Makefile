@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Every process that a test or a bench starts would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo dev test soak check bench docs golden-update clean
 
 $(VENV)/.installed: pyproject.toml
