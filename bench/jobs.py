@@ -12,7 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-from inputs import CUSTOMERS, DATA, ORDERS, contract, customers_csv, orders_csv, orders_parquet, raw_csv, small_files, warehouse
+from inputs import (
+    CUSTOMERS,
+    DATA,
+    ORDERS,
+    contract,
+    customers_csv,
+    orders_csv,
+    orders_parquet,
+    raw_csv,
+    small_files,
+    warehouse,
+)
 from measure import Series, run_once
 
 from pz_engine.testing.project_factory import ProjectFactory
@@ -113,7 +124,12 @@ def csv_filter(rows: int, target: float) -> Job:
     outputs = _outputs(made)
     raw = f"copy (select * from {raw_csv(path, ORDERS)} where {FILTER}) to '{outputs[1]}' (format parquet)"
     return Job(
-        f"{millions(rows)} CSV → filter → Parquet", target, run_command(made.directory), duckdb_command(raw), _SUMS, outputs
+        f"{millions(rows)} CSV → filter → Parquet",
+        target,
+        run_command(made.directory),
+        duckdb_command(raw),
+        _SUMS,
+        outputs,
     )
 
 
@@ -123,7 +139,11 @@ def join(rows: int, target: float, *, kind: str = "CSV", has_check: bool = False
     path = orders_csv(rows) if kind == "CSV" else orders_parquet(rows)
     read = _csv(path, ORDERS) if kind == "CSV" else f"{{ path: {path.name}, format: parquet }}"
     name = f"join_{kind.lower()}_{rows}{'_check' if has_check else ''}"
-    made = project(name, _files(orders=read, customers=_csv(customers, CUSTOMERS)) + _LAKE, {"result": _TO_LAKE + _join_of_sources()})
+    made = project(
+        name,
+        _files(orders=read, customers=_csv(customers, CUSTOMERS)) + _LAKE,
+        {"result": _TO_LAKE + _join_of_sources()},
+    )
     if has_check:
         made.write("pipelines/result.yml", "checks:\n  - not_null: region\n")
     outputs = _outputs(made)

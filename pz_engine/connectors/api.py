@@ -131,6 +131,8 @@ class WriteSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
     attempt: WriteAttempt | None = None
     max_text_lengths: Mapping[str, int] | None = None
+    has_unique_keys: bool = False
+    """The rows of a merge are known to have one row per key; without it, the last one has to win."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,22 @@ from pz_engine.execute.opened import open_sink
 from pz_engine.plan.specs import write_spec
 
 
-def prepare_copy(context: RunContext, cursor: DuckCursor, node: SinkWriteNode) -> NativeCopy:
+def prepare_copy(
+    context: RunContext, cursor: DuckCursor, node: SinkWriteNode, *, has_unique_keys: bool = False
+) -> NativeCopy:
     """Open the connector, take its statements and run its setup.
+
+    Args:
+        context: the run.
+        cursor: the node's cursor.
+        node: the sink.
+        has_unique_keys: what `guard_merge_keys` found.
 
     Raises:
         PzConnectorError: the connector or its setup failed.
     """
     with open_sink(context, node) as opened:
-        copy = opened.sink.native_copy(write_spec(node))
+        copy = opened.sink.native_copy(write_spec(node, has_unique_keys=has_unique_keys))
     if copy is None:
         raise PzConnectorError(
             f"connector '{opened.connector.info.name}' offered a native copy when planning and none now",

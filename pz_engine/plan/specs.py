@@ -66,7 +66,7 @@ def read_hints(node: SourceLoadNode, capabilities: Capability) -> ReadHints:
     )
 
 
-def write_spec(node: SinkWriteNode, attempt: WriteAttempt | None = None) -> WriteSpec:
+def write_spec(node: SinkWriteNode, attempt: WriteAttempt | None = None, *, has_unique_keys: bool = False) -> WriteSpec:
     """Build the spec of one write; the attempt is stamped on the universal path only."""
     return WriteSpec(
         connection=node.connection,
@@ -74,6 +74,7 @@ def write_spec(node: SinkWriteNode, attempt: WriteAttempt | None = None) -> Writ
         strategy=node.strategy,
         schema_policy=node.schema_policy,
         keys=node.keys,
+        has_unique_keys=has_unique_keys,
         on_delete=node.on_delete,
         options=node.options,
         attempt=attempt,

@@ -5,8 +5,6 @@ All of it is text; nothing here runs it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pz_engine.connectors.api import ReadSpec, WriteSpec
 from pz_engine.connectors.fragments import SOURCE_PLACEHOLDER
 from pz_engine.connectors.toolkit.cursor_literals import bound_literal
@@ -56,17 +54,18 @@ def write_statements(table: tuple[str, str, str], spec: WriteSpec) -> tuple[str,
     create = f"create table if not exists {target} as select * from {SOURCE_PLACEHOLDER} limit 0"
     if spec.strategy is Strategy.APPEND:
         return (create, f"insert into {target} by name select * from {SOURCE_PLACEHOLDER}")
-    return (create, _merge_statement(target, spec.keys))
+    return (create, _merge_statement(target, spec))
 
 
-def _merge_statement(target: str, keys: Sequence[str]) -> str:
+def _merge_statement(target: str, spec: WriteSpec) -> str:
     """Return a merge whose staged side has one row per key, the last one staged.
 
     `merge into` matches every staged row against the table as it was, so duplicates of a new key would all be inserted.
     """
-    columns = [quote_identifier(key) for key in keys]
+    columns = [quote_identifier(key) for key in spec.keys]
     latest = f"max(rowid) over (partition by {', '.join(columns)})"
-    survivors = f"select * from {SOURCE_PLACEHOLDER} qualify rowid = {latest}"
+    which = "" if spec.has_unique_keys else f" qualify rowid = {latest}"
+    survivors = f"select * from {SOURCE_PLACEHOLDER}{which}"
     match = " and ".join(f"t.{column} = s.{column}" for column in columns)
     return (
         f"merge into {target} as t using ({survivors}) as s on ({match}) "

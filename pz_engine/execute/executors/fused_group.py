@@ -26,6 +26,7 @@ from pz_engine.execute.native_write import committed_files, prepare_copy, run_co
 from pz_engine.execute.outcome import Execution, MemberFailure
 from pz_engine.execute.pipeline_sql import pipeline_query
 from pz_engine.model.policies import Strategy
+from pz_engine.model.run import ColumnType
 
 _SQL_ERRORS = frozenset({"ConversionException", "OutOfRangeException", "InvalidInputException", "BinderException"})
 
@@ -36,6 +37,8 @@ class _Group:
 
     scans: dict[str, PreparedScan] = field(default_factory=dict)
     counts: tuple[ScanCount, ...] = ()
+    columns: dict[str, tuple[ColumnType, ...]] = field(default_factory=dict)
+    """Columns of fused pipelines; binding a view again opens every file it reads."""
 
 
 def run_group(attempt: Attempt, members: Sequence[Node], root: Node) -> dict[str, Execution]:
@@ -166,24 +169,28 @@ def _fused_pipelines(attempt: Attempt, root: Node) -> list[str]:
 def _execution(
     attempt: Attempt, group: _Group, member: Node, root: Node, rows: int, copy: NativeCopy | None
 ) -> Execution:
-    columns = None
     if isinstance(member, SinkWriteNode):
-        columns = attempt.cursor.describe(f"select * from {staging_relation(member.pipeline)}")
         return Execution(
             rows=rows,
-            columns=columns,
+            columns=_columns(attempt, group, member.pipeline),
             row_count=rows if member.strategy is Strategy.REPLACE else None,
             location=attempt.context.shown_location(copy.location) if copy is not None else None,
             bytes=sum(committed_files(copy)) if copy is not None and copy.finalizations else None,
         )
-    columns = attempt.cursor.describe(f"select * from {staging_relation(member.name)}")
     if isinstance(member, SourceLoadNode):
-        return Execution(rows=_delivered(group, member), columns=columns)
+        return Execution(rows=_delivered(group, member), columns=group.scans[member.id].resolved.columns)
+    columns = _columns(attempt, group, member.name)
     if member.id == root.id:
         return Execution(rows=rows, columns=columns, row_count=rows)
     is_written = attempt.context.plan.fused_into.get(member.id) == root.id and isinstance(root, SinkWriteNode)
     counted = rows if is_written and root.depends_on == (member.id,) else None
     return Execution(rows=counted, columns=columns, row_count=counted)
+
+
+def _columns(attempt: Attempt, group: _Group, name: str) -> tuple[ColumnType, ...]:
+    if name not in group.columns:
+        group.columns[name] = attempt.cursor.describe(f"select * from {staging_relation(name)}")
+    return group.columns[name]
 
 
 def _delivered(group: _Group, node: SourceLoadNode) -> int:

@@ -38,15 +38,15 @@ def write_sink(attempt: Attempt, node: SinkWriteNode) -> Execution:
         DuckStatementError: a statement failed.
         Cancelled: the node was cancelled.
     """
-    guard_merge_keys(attempt, node, staging_relation(node.pipeline))
+    has_unique_keys = guard_merge_keys(attempt, node, staging_relation(node.pipeline))
     if attempt.context.plan.by_id[node.id].strategy is ExecutionStrategy.NATIVE_COPY:
-        return _copy(attempt, node)
+        return _copy(attempt, node, has_unique_keys=has_unique_keys)
     return _stream(attempt, node)
 
 
-def _copy(attempt: Attempt, node: SinkWriteNode) -> Execution:
+def _copy(attempt: Attempt, node: SinkWriteNode, *, has_unique_keys: bool) -> Execution:
     context, cursor = attempt.context, attempt.cursor
-    copy = prepare_copy(context, cursor, node)
+    copy = prepare_copy(context, cursor, node, has_unique_keys=has_unique_keys)
     rows = run_copy(cursor, node, copy)
     return Execution(
         rows=rows,

@@ -10,14 +10,17 @@ from pz_engine.execute.outcome import NodeFailure
 from pz_engine.model.policies import Strategy
 
 
-def guard_merge_keys(attempt: Attempt, node: SinkWriteNode, relation: str) -> None:
+def guard_merge_keys(attempt: Attempt, node: SinkWriteNode, relation: str) -> bool:
     """Refuse NULL merge keys and record duplicate ones.
+
+    Returns:
+        Whether every key is known to occur once; False for other strategies, whose rows nobody looked at.
 
     Raises:
         NodeFailure: `PZ0521` with the key columns and the number of rows, or a key that is not a column.
     """
     if node.strategy is not Strategy.MERGE:
-        return
+        return False
     cursor = attempt.cursor
     landed = {column.name.lower() for column in cursor.describe(f"select * from {relation}")}
     missing = [key for key in node.keys if key.lower() not in landed]
@@ -46,3 +49,4 @@ def guard_merge_keys(attempt: Attempt, node: SinkWriteNode, relation: str) -> No
             duplicate_groups=int(groups),
             extra_rows=int(extra),
         )
+    return not groups
