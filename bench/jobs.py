@@ -113,13 +113,14 @@ def _outputs(made: ProjectFactory) -> tuple[str, str]:
     )
 
 
-def csv_filter(rows: int, target: float) -> Job:
+def csv_filter(rows: int, target: float = 0.0, *, engine: str = "") -> Job:
     """CSV with a contract, a filter, Parquet."""
     path = orders_csv(rows)
     made = project(
         f"filter_{rows}",
         _files(orders=_csv(path, ORDERS)) + _LAKE,
         {"result": f"{_TO_LAKE}select * from {{{{ source('files', 'orders') }}}} where {FILTER}\n"},
+        engine,
     )
     outputs = _outputs(made)
     raw = f"copy (select * from {raw_csv(path, ORDERS)} where {FILTER}) to '{outputs[1]}' (format parquet)"
@@ -133,7 +134,7 @@ def csv_filter(rows: int, target: float) -> Job:
     )
 
 
-def join(rows: int, target: float, *, kind: str = "CSV", has_check: bool = False) -> Job:
+def join(rows: int, target: float = 0.0, *, kind: str = "CSV", has_check: bool = False, engine: str = "") -> Job:
     """Orders and customers, joined and aggregated, to Parquet."""
     customers = customers_csv()
     path = orders_csv(rows) if kind == "CSV" else orders_parquet(rows)
@@ -143,6 +144,7 @@ def join(rows: int, target: float, *, kind: str = "CSV", has_check: bool = False
         name,
         _files(orders=read, customers=_csv(customers, CUSTOMERS)) + _LAKE,
         {"result": _TO_LAKE + _join_of_sources()},
+        engine,
     )
     if has_check:
         made.write("pipelines/result.yml", "checks:\n  - not_null: region\n")

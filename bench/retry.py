@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 
 import duckdb
+from inputs import CUSTOMER_COUNT, DATA, ORDERS, contract, orders_csv
 from measure import Sample, Series, run_once
-from run import COLUMNS, DATA, ROWS, prepare
 
-CUSTOMERS = 1000
+ROWS = 3_000_000
 
 
 def write_project() -> Path:
@@ -27,10 +27,9 @@ def write_project() -> Path:
     shutil.rmtree(project, ignore_errors=True)
     (project / "pipelines").mkdir(parents=True)
     (project / "project.yml").write_text('name: bench\nversion: "1"\n')
-    contract = ", ".join(f"{name}: {kind}" for name, kind in COLUMNS.items())
     (project / "connections.yml").write_text(
-        "files: { connector: localfiles, root: .., entities: { orders: { read: { path: orders.csv, columns: "
-        f"{{ {contract} }} }} }} }} }}\nlake: {{ connector: localfiles, root: lake }}\n"
+        f"files: {{ connector: localfiles, root: .., entities: {{ orders: {{ read: {{ path: {orders_csv(ROWS).name}, columns: "
+        f"{{ {contract(ORDERS)} }} }} }} }} }}\nlake: {{ connector: localfiles, root: lake }}\n"
     )
     for name, key in (("spending", "customer_id"), ("days", "day")):
         (project / "pipelines" / f"{name}.sql").write_text(
@@ -67,7 +66,7 @@ def timed(project: Path, *arguments: str) -> Sample:
     """Time a call and verify what it delivered."""
     sample = run_once(pz(project, *arguments))
     query = f"select count(*), sum(orders) from '{project / 'lake' / 'spending' / 'spending.parquet'}'"
-    assert duckdb.execute(query).fetchone() == (CUSTOMERS, ROWS)
+    assert duckdb.execute(query).fetchone() == (CUSTOMER_COUNT, ROWS)
     return sample
 
 
@@ -76,7 +75,6 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
-    prepare()
     project = write_project()
     runs, retries = [], []
     for _ in range(rounds):

@@ -1,6 +1,6 @@
 """Speed and size of this version, as ratios to the plain tool doing the same job in the same round.
 
-    python bench/run.py [--rounds 5]
+    python bench/run.py [--rounds 5] [jobs] [overhead] [memory] [start] [definitions] [large-project]
 
 Row counts are verified before a time is reported. Nothing here gates a test.
 """
@@ -13,88 +13,31 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+from inputs import DATA
+from jobs import all_jobs
 from large_project import write_project
 from measure import interleave
+from memory import bench_flat_memory, bench_large_merge
+from overhead import bench_many_nodes, bench_slow_sources
 
 HERE = Path(__file__).parent
-DATA = HERE / ".data"
-ROWS = 3_000_000
-KEPT = "amount > 10"
-MEMORY_LIMIT = "1GB"
-
-COLUMNS = {
-    "id": "bigint", "customer_id": "bigint", "amount": "double", "day": "date", "happened_at": "timestamp",
-    "status": "varchar", "flag": "boolean", "code": "varchar", "quantity": "int", "score": "double",
-}  # fmt: skip
 
 
-def prepare() -> Path:
-    """Write the input file and the project once."""
-    DATA.mkdir(exist_ok=True)
-    csv = DATA / "orders.csv"
-    if not csv.exists():
-        duckdb.execute(
-            f"""copy (select i as id, i % 1000 as customer_id, (i * 7919 % 100000) / 100.0 as amount,
-            date '2020-01-01' + cast(i % 1000 as integer) as day, timestamp '2020-01-01' + to_seconds(i) as happened_at,
-            'status' || (i % 5) as status, i % 2 = 0 as flag, md5(cast(i as varchar)) as code, i % 97 as quantity,
-            (i * 31 % 9973) / 9973 as score from range({ROWS}) t(i)) to '{csv}' (header)"""
+def bench_jobs(rounds: int) -> None:
+    """The same jobs by this product and by DuckDB alone."""
+    print("| Job | pz | compared with | ratio | CPU | peak memory | target |\n|---|---|---|---|---|---|---|")
+    for make in all_jobs():
+        job = make()
+        ours, other = job.measure(rounds)
+        print(
+            f"| {job.name} | {ours.spread()} | {job.against} {other.spread()} | {ours.wall / other.wall:.2f} "
+            f"| {ours.cpu / other.cpu:.2f} | {ours.peak_bytes / 2**20:.0f}, {other.peak_bytes / 2**20:.0f} MiB | {job.target} |",
+            flush=True,
         )
-    project = DATA / "project"
-    shutil.rmtree(project, ignore_errors=True)
-    (project / "pipelines").mkdir(parents=True)
-    (project / "project.yml").write_text(
-        f'name: bench\nversion: "1"\nengine:\n  threads: 2\n  duckdb:\n    memory_limit: {MEMORY_LIMIT}\n    threads: 2\n'
-    )
-    contract = "\n".join(f"          {name}: {kind}" for name, kind in COLUMNS.items())
-    (project / "connections.yml").write_text(
-        "files:\n  connector: localfiles\n  root: ..\n  entities:\n    orders:\n      read:\n        path: orders.csv\n"
-        f"        columns:\n{contract}\nlake:\n  connector: localfiles\n  root: output\n"
-    )
-    (project / "pipelines" / "kept.sql").write_text(
-        "INSERT INTO {{ sink('lake', 'kept', format: 'parquet', strategy: 'replace') }}\n"
-        f"SELECT * FROM {{{{ source('files', 'orders') }}}} WHERE {KEPT}\n"
-    )
-    types = {"int": "INTEGER"}
-    declared = ", ".join(f"'{name}': '{types.get(kind, kind.upper())}'" for name, kind in COLUMNS.items())
-    (DATA / "raw.py").write_text(
-        "import duckdb\n"
-        f"duckdb.execute(\"set memory_limit = '{MEMORY_LIMIT}'; set threads = 2\")\n"
-        f"duckdb.execute(\"copy (select * from read_csv('{csv}', header = true, auto_detect = false, "
-        f"columns = {{{declared}}}) where {KEPT}) to '{DATA / 'raw.parquet'}' (format parquet)\")\n"
-    )
-    return project
-
-
-def bench_csv(rounds: int, project: Path) -> None:
-    """3M-row CSV through a filter to Parquet, against one fused DuckDB statement."""
-    ours, raw = interleave(
-        rounds,
-        ([sys.executable, "-m", "pz_engine", "run", "--project", str(project), "--all"], None),
-        ([sys.executable, str(DATA / "raw.py")], None),
-    )
-    query = "select count(*), sum(id), sum(cast(amount as decimal(18,2))) from '{}'"
-    expected = duckdb.execute(query.format(DATA / "raw.parquet")).fetchall()
-    landed = duckdb.execute(query.format(project / "output" / "kept" / "kept.parquet")).fetchall()
-    assert landed == expected, (landed, expected)
-    budget = plan_budget(project)
-    print(f"csv -> filter -> parquet, {ROWS} rows: pz {ours.spread()}, one DuckDB statement {raw.spread()}")
-    print(f"  ratio {ours.wall / raw.wall:.2f} wall, {ours.cpu / raw.cpu:.2f} CPU")
-    print(
-        f"  peak memory {ours.peak_bytes} of the printed budget {budget} ({ours.peak_bytes / budget:.2f}); rows verified"
-    )
-
-
-def plan_budget(project: Path) -> int:
-    """Return the budget that `pz plan` writes."""
-    import json
-
-    subprocess.run(
-        [sys.executable, "-m", "pz_engine", "plan", "--project", str(project)], check=True, stdout=subprocess.DEVNULL
-    )
-    return int(json.loads((project / ".pz" / "target" / "plan.json").read_text())["memoryBudget"]["totalBytes"])
 
 
 def bench_start(rounds: int) -> None:
@@ -160,21 +103,46 @@ def bench_large_project(rounds: int) -> None:
     )
 
 
+def bench_memory(rounds: int) -> None:
+    """Peak memory while rows grow, and a merge beyond its memory."""
+    for line in bench_flat_memory(rounds):
+        print(line, flush=True)
+    print(bench_large_merge(), flush=True)
+
+
+def bench_overhead(rounds: int) -> None:
+    """Many tiny nodes, and slow sources."""
+    print(bench_many_nodes(rounds), flush=True)
+    print(bench_slow_sources(rounds), flush=True)
+
+
+SECTIONS: dict[str, Callable[[int], None]] = {
+    "jobs": bench_jobs,
+    "overhead": bench_overhead,
+    "memory": bench_memory,
+    "start": bench_start,
+    "definitions": bench_definitions,
+    "large-project": bench_large_project,
+}
+
+
 def main() -> None:
-    """Run every case."""
+    """Run the sections that were asked for."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("sections", nargs="*", help=f"what to measure, of {', '.join(SECTIONS)}; default: everything")
     parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
+    arguments = parser.parse_args()
     os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
+    DATA.mkdir(exist_ok=True)
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, DuckDB {duckdb.__version__}"
     )
-    print(f"medians of {rounds} (min-max), process start included")
-    project = prepare()
-    bench_start(rounds)
-    bench_csv(rounds, project)
-    bench_definitions(rounds)
-    bench_large_project(rounds)
+    print(
+        f"medians of {arguments.rounds} (min-max), process start included, rows verified before a time counts",
+        flush=True,
+    )
+    for name in arguments.sections or SECTIONS:
+        SECTIONS[name](arguments.rounds)
 
 
 if __name__ == "__main__":
