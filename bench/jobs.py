@@ -147,7 +147,7 @@ def join(rows: int, target: float = 0.0, *, kind: str = "CSV", has_check: bool =
         engine,
     )
     if has_check:
-        made.write("pipelines/result.yml", "checks:\n  - not_null: region\n")
+        made.sidecar("result", "checks:\n  - not_null: [region]\n")
     outputs = _outputs(made)
     relation = raw_csv(path, ORDERS) if kind == "CSV" else f"'{path}'"
     raw = f"copy ({JOIN.format(orders=relation, customers=raw_csv(customers, CUSTOMERS))}) to '{outputs[1]}' (format parquet)"

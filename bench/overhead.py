@@ -40,7 +40,7 @@ def many_nodes() -> tuple[list[str], list[str], ProjectFactory]:
             statements.append(f"create table {name} as select id, amount + {step} as amount from {raw}")
             before, raw = f"{{{{ ref('{name}') }}}}", name
     made = project("nodes", connections, pipelines, "engine: { fusion: 'off' }\n")
-    script = made.directory / "raw.py"
+    script = made.directory / "statements.txt"
     database = made.directory / "raw.duckdb"
     script.write_text(
         f"import duckdb, pathlib\npathlib.Path({str(database)!r}).unlink(missing_ok=True)\n"

@@ -24,6 +24,8 @@ PIPELINES_DIR = "pipelines"
 CONFIGS_DIR = f"{PIPELINES_DIR}/configs"
 """Folder of all sidecars."""
 
+_YAML_ENDINGS = (".yml", ".yaml")
+
 
 @dataclass(frozen=True, slots=True)
 class PipelineFiles:
@@ -100,6 +102,15 @@ def warn_other_extension(file: str, problems: ProblemCollector) -> None:
     )  # fmt: skip
 
 
+def warn_misplaced_sidecar(file: str, problems: ProblemCollector) -> None:
+    """Say that a YAML file beside the pipelines is not read (`PZ0135`); its checks would never run."""
+    stem = file.rpartition("/")[2].rpartition(".")[0]
+    problems.warn(
+        "PZ0135", f"{file} is not read, because sidecars stand in {CONFIGS_DIR}", file=file,
+        hint=f"move it to {CONFIGS_DIR}/{stem}.yml",
+    )  # fmt: skip
+
+
 def refuse_retired_folders(project_dir: Path, problems: ProblemCollector) -> None:
     """Report every YAML file below `sources/` and `sinks/` (`PZ0346`)."""
     for folder, side in (("sources", "read"), ("sinks", "write")):
@@ -108,7 +119,7 @@ def refuse_retired_folders(project_dir: Path, problems: ProblemCollector) -> Non
             continue
         names: list[str] = []
         with problems.catching():
-            names = [name for name in _names_in(root, folder) if name.endswith((".yml", ".yaml"))]
+            names = [name for name in _names_in(root, folder) if name.endswith(_YAML_ENDINGS)]
         for place in [f"{folder}/{printable(name)}" for name in names] or [folder]:
             stem = place.rpartition("/")[2].rpartition(".")[0]
             name = suggest_identifier(stem) if stem else "<connection>"
@@ -140,9 +151,10 @@ class _Walk:
                 own = _identity(self._project_dir / folder, folder)
                 _check_folder(folder, is_above=own in above)
                 for entry in names:
-                    if entry == "configs":
-                        continue
                     path = f"{folder}/{entry}"
+                    if entry == "configs":
+                        self._warn_misplaced_sidecars(path)
+                        continue
                     is_folder = _is_folder(self._project_dir / path)
                     if is_folder and entry.endswith(".sql"):
                         self.folders.append(path)
@@ -151,8 +163,17 @@ class _Walk:
                         pending.append((path, above | {own}))
                     elif entry.endswith(".sql"):
                         yield path
+                    elif entry.endswith(_YAML_ENDINGS):
+                        warn_misplaced_sidecar(printable(path), self._problems)
                     elif not entry.startswith(".") and not _leads_somewhere(self._project_dir / path):
                         self._problems.errors.append(_dead_link(printable(path)).diagnostic)
+
+    def _warn_misplaced_sidecars(self, folder: str) -> None:
+        if folder == CONFIGS_DIR or not _is_folder(self._project_dir / folder):
+            return
+        for name in _names_in(self._project_dir / folder, folder):
+            if name.endswith(_YAML_ENDINGS):
+                warn_misplaced_sidecar(printable(f"{folder}/{name}"), self._problems)
 
 
 def _identity(folder: Path, name: str) -> tuple[int, int]:

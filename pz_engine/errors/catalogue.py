@@ -27,7 +27,7 @@ PZ0131 | InitTemplateUnknown | error | init | live | There is no template of tha
 PZ0132 | InitInvocationInvalid | error | init | live | `pz init` got no name, or a name together with `--list-templates`. | Pass one of the two.
 PZ0133 | EnvRefNotInterpolatedInEntity | warning | load | live | A `${NAME}` below `entities:` stays literal text. | Move it to the connection.
 PZ0134 | MaterializationInvalid | error | load | live | `materialization` has an unknown value. | Use `table`, `view` or `ephemeral`.
-PZ0135 | YamlExtensionIgnored | warning | load | live | A `.yaml` file stands where only `.yml` is read. | Rename it to `.yml`.
+PZ0135 | YamlExtensionIgnored | warning | load | live | A `.yaml` file, or one beside the pipelines, stands where it is not read. | Rename it to `.yml`, or move it to `pipelines/configs/`.
 PZ0136 | InvalidIdentifierName | error | load | live | A pipeline's or connection's name is not an identifier, or a folder's cannot be printed. | Use the suggested name.
 PZ0137 | UnsupportedOptionValue | error | compile | live | An option's value cannot be written as JSON. | Use scalars, lists and mappings.
 PZ0201 | UnresolvedRef | error | render, compile | live | `source()` or `ref()` is malformed or names nothing that exists. | Correct the name.

@@ -50,6 +50,18 @@ def test_other_yaml_extensions_are_only_warned_about(project):
     ]
 
 
+def test_sidecars_outside_their_folder_are_warned_about(project):
+    """A YAML file beside the pipelines, and in a folder below theirs, would be left out without a word."""
+    project.sql("one", "select 1")
+    for path in ("pipelines/one.yml", "pipelines/marts/two.yaml", "pipelines/marts/configs/three.yml"):
+        project.write(path, "pipeline: one\nchecks:\n  - not_null: id\n")
+    assert sorted((w.code, w.file, w.hint) for w in project.load().warnings) == [
+        ("PZ0135", "pipelines/marts/configs/three.yml", "move it to pipelines/configs/three.yml"),
+        ("PZ0135", "pipelines/marts/two.yaml", "move it to pipelines/configs/two.yml"),
+        ("PZ0135", "pipelines/one.yml", "move it to pipelines/configs/one.yml"),
+    ]
+
+
 def test_retired_folders_are_refused_file_by_file(project):
     """Each YAML file of `sources/` is one problem, and an empty `sinks/` one for the folder."""
     project.write("sources/erp.yml", "x: 1").write("sources/crm.yaml", "x: 1")
