@@ -21,6 +21,12 @@ from pz_engine.model.cursor_values import add_window, canonicalize, compare, duc
 from pz_engine.state.store import WatermarkEntry
 
 _TIMESTAMP_TEXT = "%Y-%m-%dT%H:%M:%S.%f"
+_INTEGERS = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
+)
+_INSTANTS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP WITH TIME ZONE"})
+_EXACT_DOUBLES = 2**53
+"""Below it every whole number is a double."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,17 +167,33 @@ def _evaluate(
     uses = pipeline.watermarks if isinstance(pipeline, PipelineNode) else ()
     literals = {use.sentinel: duck_literal(stored.type, stored.value) for use in uses if use.key == node.key}
     value = substitute_watermarks(floor.value_sql, literals)
-    text = {
-        "int": f"cast(cast(floor({value}) as bigint) as varchar)",
-        "bigint": f"cast(cast(floor({value}) as bigint) as varchar)",
-        "decimal": f"cast(({value}) as varchar)",
-        "date": f"strftime(cast(({value}) as date), '%Y-%m-%d')",
-        "timestamp": f"strftime(cast(({value}) as timestamp), '{_TIMESTAMP_TEXT}')",
-    }[stored.type]
     try:
-        found = cursor.scalar(f"select {text}")
+        text = _floor_text(stored.type, str(cursor.scalar(f"select typeof({value})")), value)
+        found = cursor.scalar(f"select {text}") if text is not None else None
     except DuckStatementError as error:
         raise NodeFailure(
             "PZ0501", f"the watermark bound of pipeline '{floor.pipeline}' cannot be evaluated: {error.summary}"
         ) from None
     return canonicalize(stored.type, found) if isinstance(found, str) else None
+
+
+def _floor_text(cursor_type: str, value_type: str, value: str) -> str | None:
+    """Return the SQL of the canonical text of the highest cursor value that is not above a bound.
+
+    None where the bound's own type may compare otherwise than by exact values, as a double does beside long numbers.
+    """
+    is_decimal = value_type.startswith("DECIMAL")
+    if cursor_type in ("int", "bigint"):
+        if value_type in _INTEGERS:
+            return f"cast(({value}) as varchar)"
+        if is_decimal:
+            return f"cast(floor({value}) as varchar)"
+        if value_type == "DOUBLE":
+            return f"case when abs({value}) < {_EXACT_DOUBLES} then cast(cast(floor({value}) as bigint) as varchar) end"
+    if cursor_type == "decimal" and (is_decimal or value_type in _INTEGERS):
+        return f"cast(({value}) as varchar)"
+    if cursor_type == "date" and value_type in _INSTANTS:
+        return f"strftime(cast(({value}) as date), '%Y-%m-%d')"
+    if cursor_type == "timestamp" and value_type in _INSTANTS:
+        return f"strftime(cast(({value}) as timestamp), '{_TIMESTAMP_TEXT}')"
+    return None

@@ -23,9 +23,12 @@ def capture_candidate(
     relation: str,
     columns: tuple[ColumnType, ...],
     bounds: Bounds,
+    note: Callable[[str], None],
     reach: Reach | None = None,
 ) -> WatermarkCandidate | None:
     """Return the highest cursor value that landed, capped by the window and, without one, by the oldest rows' reach.
+
+    A value that no watermark can hold, such as an infinite timestamp, gives none, and `note` says so.
 
     Raises:
         NodeFailure: `PZ0505`, the column is missing or has a type that cannot be a cursor.
@@ -57,6 +60,11 @@ def capture_candidate(
     value = canonicalize(kind, str(found)) if found is not None else None
     if bounds.upper is not None and (value is None or compare(kind, value, bounds.upper) > 0):
         value = bounds.upper
+    if value is None and found is not None:
+        note(
+            f"{node.key}: the highest value of cursor column '{name}' cannot be stored as a {kind} watermark, so the "
+            "watermark stays and the next run reads these rows again"
+        )
     return None if value is None else WatermarkCandidate(name, kind, value)
 
 

@@ -53,7 +53,7 @@ def load_source(attempt: Attempt, node: SourceLoadNode) -> Execution:
     else:
         execution = _land_batches(attempt, node, relation, bounds)
     columns = cursor.describe(f"select * from {relation}")
-    candidate = capture_candidate(cursor, node, relation, columns, bounds, execution.reach)
+    candidate = capture_candidate(cursor, node, relation, columns, bounds, context.note, execution.reach)
     if execution.reach is not None and bounds.upper is None:
         context.note(
             f"{node.key}: its partitions were read at different times, so the watermark goes no further than those read "
