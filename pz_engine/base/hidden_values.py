@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 HIDDEN: Final = "***"
 """Stands for a value whose name cannot be told."""
 
 SHORTEST: Final = 6
 """Characters; a shorter value is too likely to be part of an ordinary word."""
+
+
+_LONGEST_WORD = 16
+"""Characters from which a folder's name is taken for a credential even when it is a word, a number or a date."""
+
+_MOST_FOLDERS = 24
+_WORD = re.compile("[a-z_.-]*|[0-9_.-]*")
+_CREDENTIAL = re.compile(r"(?i)(?:password|passwd|pwd|secret|token|key|signature|sig)\s*=\s*'?([^;&\s']+)")
 
 
 class RecordingEnvironment(Mapping[str, str]):
@@ -47,13 +56,16 @@ class HiddenValues:
         """Prepare the replacement.
 
         Args:
-            shown_as: what stands in place of each value; values under `SHORTEST` characters are passed over.
+            shown_as: what stands in place of each value, and of the parts of an address, a path or a connection string;
+                anything under `SHORTEST` characters is passed over.
         """
         spelled: dict[str, str] = {}
         for value, shown in (shown_as or {}).items():
-            if len(value.strip()) >= SHORTEST:
-                spelled.setdefault(value, shown)
-                spelled.setdefault(quote(value, safe=""), shown)
+            for text in (value, *_parts(value)):
+                if len(text.strip()) >= SHORTEST:
+                    spelled.setdefault(text, shown)
+                    spelled.setdefault(quote(text, safe=""), shown)
+                    spelled.setdefault(quote(text), shown)
         self._shown = {value.lower(): shown for value, shown in spelled.items()}
         longest_first = sorted(self._shown, key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE) if spelled else None
@@ -78,6 +90,34 @@ class HiddenValues:
         """
         shown = {text: f"[var {name}]" for name, value in variables.items() for text in _texts(value)}
         return cls({**shown, **{value: f"${{{name}}}" for name, value in used.items()}})
+
+
+def _parts(value: str) -> Iterator[str]:
+    """Yield what a message may show of a value without showing all of it.
+
+    Of an address: host, user, password, values of the query; of it and of a path: every two or more folders in a row, and
+    each folder that does not look like a word; of a connection string: what follows `password=` and its like.
+    """
+    for found in _CREDENTIAL.finditer(value):
+        yield found[1]
+    try:
+        address = urlsplit(value)
+    except ValueError:
+        return
+    if address.netloc:
+        yield from (address.netloc, address.hostname or "", address.username or "", address.password or "")
+        yield unquote(address.password or "")
+        yield address.query
+        yield from (text for _, text in parse_qsl(address.query))
+    folders = [folder for folder in address.path.split("/") if folder]
+    if "/" not in value:
+        return
+    for start, end in combinations(range(len(folders[:_MOST_FOLDERS]) + 1), 2):
+        if end - start > 1:
+            yield "/".join(folders[start:end])
+    for folder in folders:
+        if len(folder) >= _LONGEST_WORD or not _WORD.fullmatch(folder):
+            yield folder
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -204,6 +205,34 @@ def test_name_of_a_file_stays_out_of_what_is_kept(factory: ProjectFactory) -> No
     assert SENTINEL not in pz(factory, "history", run).text
     kept = [path for path in holders(factory) if not path.endswith("staging.duckdb")]
     assert kept == [f".pz/runs/{run}/run_results.json"]
+
+
+def test_addresses_and_paths_that_come_whole_from_the_environment(factory: ProjectFactory, tmp_path: Path) -> None:
+    """A message that shows the end of an address or of a path shows no part of the variable that gave it."""
+    place = tmp_path / "elsewhere" / SENTINEL
+    place.mkdir(parents=True)
+    (place / "a.csv").write_text("id\nx\n")
+    (place / "not_a.duckdb").write_text("garbage")
+    environment = {
+        "HOOK": f"http://127.0.0.1:9/hooks/{SENTINEL}",
+        "FOLDER": str(place),
+        "DATABASE": str(place / "not_a.duckdb"),
+        "TARGET": f"/proc/{SENTINEL}/x",
+    }
+    factory.connections(
+        "hook: { connector: http, base_url: '${HOOK}', retry: { max_attempts: 1 } }\n"
+        "files: { connector: localfiles, root: '${FOLDER}' }\ndb: { connector: duckdb, path: '${DATABASE}' }\n"
+        "target: { connector: localfiles, root: '${TARGET}' }\n"
+    )
+    factory.pipeline("p", "SELECT * FROM {{ source('hook', 'z', path: '/z', columns: { id: 'int' }) }}")
+    factory.pipeline("q", "SELECT * FROM {{ source('files', 'a', columns: { id: 'int' }) }}")
+    factory.pipeline("r", "SELECT * FROM {{ source('db', 't', columns: { id: 'int' }) }}")
+    factory.pipeline("s", "INSERT INTO {{ sink('target', 't', format: 'csv', strategy: 'replace') }} SELECT 1 AS id")
+    printed = every_verb(factory, **environment)
+    assert printed.count("cannot be reached") > 1
+    assert "/${HOOK}" in printed
+    assert SENTINEL not in printed
+    assert [path for path in holders(factory) if not path.endswith("staging.duckdb")] == []
 
 
 def test_token_and_address_of_the_state_endpoint(factory: ProjectFactory) -> None:

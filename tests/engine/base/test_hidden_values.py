@@ -31,3 +31,23 @@ def test_longer_values_go_first_and_short_ones_stay() -> None:
 def test_replacement_is_taken_as_it_is() -> None:
     """A name with a backslash or a group reference in it is no pattern."""
     assert HiddenValues({"value.+": r"\1"}).hide("x value.+ y") == r"x \1 y"
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "shown"),
+    [
+        ("https://h.example/hooks/T0001/SECRET123", "GET /hooks/T0001/SECRET123/z: 404", "GET /${V}/z: 404"),
+        ("https://me:pa%2Fss99@h.example:8443/x", "login failed for me with pa/ss99", "login failed for me with ${V}"),
+        ("https://h.example/x?sig=a1b2c3d4", "rejected a1b2c3d4", "rejected ${V}"),
+        ("https://h.example/x", "h.example does not answer", "${V} does not answer"),
+        ("/srv/private/reports", "no folder ../../srv/private", "no folder ../../${V}"),
+        ("/srv/Ab34567/x", "folder 'Ab34567' exists", "folder '${V}' exists"),
+        ("host=h password=hunter22 user=me", "refused hunter22", "refused ${V}"),
+        ("/srv/private/orders", "table orders, private, srv", "table orders, private, srv"),
+        ("/srv/private/2026-01-02", "watermark 2026-01-02", "watermark 2026-01-02"),
+        ("not a url ://[", "not a url", "not a url"),
+    ],
+)
+def test_parts_of_addresses_paths_and_connection_strings_go_too(value: str, text: str, shown: str) -> None:
+    """Whatever names a place or is a credential goes; an ordinary word, a number or a date alone stays."""
+    assert HiddenValues({value: "${V}"}).hide(text) == shown
