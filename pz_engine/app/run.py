@@ -76,7 +76,7 @@ def run_project(request: RunRequest) -> RunOutcome:
         notes = RunNotes(request, prepared.compiled.hidden)
         if prepared.project.state.origin != "default":
             notes(f"state backend: {prepared.project.state.backend} (from {prepared.project.state.origin})")
-        for text in (*prepared.notes, *(prepared.resume.notes() if prepared.resume is not None else ())):
+        for text in prepared.notes:
             notes(text)
         if prepared.nothing_to_retry:
             return RunOutcome(run_id, RunStatus.SUCCESS, 0, (), tuple(notes.texts), prepared.warnings)
@@ -184,14 +184,18 @@ class _Run:
         )
         database, resume = self._directory.staging_database, self._prepared.resume
         by_id = project.graph.by_id
+        open_here = partial(DuckSession.open, settings=settings, instance=self._instance)
+        copied: tuple[DuckSession, TakenOver] | None = None
         try:
-            if resume is None or not resume.reuse:
-                return DuckSession.open(database, settings, self._instance), TakenOver()
-            loads = [node for node_id in resume.reuse if isinstance(node := by_id[node_id], SourceLoadNode)]
-            names = reused_tables(loads)
-            open_here = partial(DuckSession.open, settings=settings, instance=self._instance)
-            copied = open_copy(resume.database, resume.run_id, database, open_here, names, self._note)
-            return copied if copied is not None else (open_here(database), None)
+            if resume is not None and resume.reuse:
+                loads = [node for node_id in resume.reuse if isinstance(node := by_id[node_id], SourceLoadNode)]
+                names = reused_tables(loads)
+                copied = open_copy(resume.database, resume.run_id, database, open_here, names, self._note)
+            for text in resume.notes(is_copied=copied is not None) if resume is not None else ():
+                self._note(text)
+            if copied is not None:
+                return copied
+            return open_here(database), None if resume is not None and resume.reuse else TakenOver()
         except DuckStatementError as error:
             if error.is_out_of_space:
                 raise OSError(
@@ -304,6 +308,7 @@ class _Run:
             full_refresh=self._request.full_refresh,
             note=self._note,
             observed=observed.watermarks,
+            says_held=self._request.mode == "run",
         )
         fault_point("before_terminal_results")
         results_file.write(outcome.status, outcome.results, finished_at=self._request.clock.now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from pz_engine.model.run import NodeStatus, RunStatus
 from pz_engine.plan.planner import plan_project
 from pz_engine.plan.strategies import ExecutionPlan
 from pz_engine.state.retention import STAGING_DATABASE
-from pz_engine.state.run_history import StoredRun, stored_runs
+from pz_engine.state.run_history import StoredRun, run_directories, stored_runs
 
 if TYPE_CHECKING:
     from pz_engine.duck.instance import DuckInstance
@@ -70,8 +71,8 @@ def prepare_run(request: RunRequest, identity: RunIdentity, instance: DuckInstan
     project = replace(compiled.project, engine=_engine(compiled.project.engine, request))
     compiled = replace(compiled, project=project)
     warnings, _ = check_compiled(compiled, instance=instance)
-    prior = _prior_run(compiled.project_dir, request.retry_from) if request.retry_from is not None else None
     notes: list[str] = []
+    prior = _prior_run(compiled.project_dir, request.retry_from, notes) if request.retry_from is not None else None
     selected = _selected(compiled, request, prior, notes)
     effective = selected | compiled.graph.ancestors(selected)
     is_empty_retry = prior is not None and not effective
@@ -111,14 +112,22 @@ def _to_run_again(compiled: CompiledProject, prior: StoredRun, notes: list[str])
     return present
 
 
-def _prior_run(project_dir: Path, run_id: str) -> StoredRun:
-    """Return the run to continue.
+def _prior_run(project_dir: Path, run_id: str, notes: list[str]) -> StoredRun:
+    """Return the run to continue; notes name newer ones that left nothing to go by.
 
     Raises:
         PzStateError: there is none (`PZ0502`), it was interrupted (`PZ0503`) or ended fatally (`PZ0504`).
     """
     runs = stored_runs(project_dir)
     found = next((run for run in runs if run_id in (LATEST, run.run_id)), None)
+    if run_id == LATEST:
+        notes.extend(
+            f"run {directory.name} is passed over, because it left no results that can be read; what it did not deliver "
+            "is left to 'pz run'"
+            for directory in takewhile(
+                lambda each: found is None or each != found.directory, run_directories(project_dir)
+            )
+        )
     if found is None:
         which = "no run" if run_id == LATEST else f"no readable run '{run_id}'"
         raise PzStateError("PZ0502", f"there is {which} to retry", hint="pz run")

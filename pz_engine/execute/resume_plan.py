@@ -37,10 +37,19 @@ class ResumePlan:
     carried: tuple[NodeResult, ...] = ()
     """Sinks that committed and are not run again."""
 
-    def notes(self) -> tuple[str, ...]:
-        """Say what is taken, and from which run."""
+    lost: int = 0
+    """Parts that could have been taken if the database was still there."""
+
+    def notes(self, *, is_copied: bool) -> tuple[str, ...]:
+        """Say what is taken, and from which run.
+
+        Args:
+            is_copied: the database of this run began as a copy of the prior one's.
+        """
         found = []
-        if self.reuse:
+        if self.lost:
+            found.append(f"run {self.run_id} has no staging database any more, so everything is extracted again")
+        if self.reuse and is_copied:
             found.append(f"{len(self.reuse)} source load(s) are reused from run {self.run_id}")
         if self.carried:
             found.append(f"{len(self.carried)} committed sink(s) are carried forward from run {self.run_id}")
@@ -66,8 +75,6 @@ def plan_resume(
         run_id: the prior run.
         database: its staging database.
     """
-    if not database.is_file():
-        return ResumePlan(run_id, database)
     results = {result.id: result for result in reversed(prior)}
     fused = {node for node, into in plan.fused_into.items() if into in effective}
 
@@ -78,7 +85,7 @@ def plan_resume(
     loads = [node for node in graph.nodes if isinstance(node, SourceLoadNode) and node.id in effective]
     reuse = {node.id: results[node.id] for node in loads if succeeded(node.id) and node.id not in fused}
     undone = {node_id for node_id in effective if node_id in results and not succeeded(node_id)}
-    return ResumePlan(
+    found = ResumePlan(
         run_id,
         database,
         reuse,
@@ -93,6 +100,9 @@ def plan_resume(
             and _rests_on(graph, node, reuse, succeeded)
         ),
     )
+    if database.is_file():
+        return found
+    return ResumePlan(run_id, database, lost=len(found.reuse) + len(found.partial) + len(found.deliveries))
 
 
 def _rests_on(

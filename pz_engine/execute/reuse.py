@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.duck.quoting import staging_relation
 from pz_engine.execute.bounds import plan_bounds
+from pz_engine.execute.capture import landed_cursor_type
 from pz_engine.execute.context import Attempt
 from pz_engine.execute.ledgers.read_ledger import RecordedRead, record_read
 from pz_engine.execute.outcome import Execution
@@ -57,8 +58,13 @@ def _problem(attempt: Attempt, node: SourceLoadNode, recorded: NodeResult) -> st
     read = context.taken_over.reads.get(node.id, RecordedRead())
     if read.lower != plan_bounds(context, attempt.cursor, node).lower:
         return "it read from another watermark than the one that is stored now"
-    if read.watermark != (recorded.watermark.value if recorded.watermark is not None else None):
+    candidate = recorded.watermark
+    if read.watermark != (candidate.value if candidate is not None else None):
         return "its results name another watermark than its rows"
+    if candidate is not None:
+        columns = attempt.cursor.describe(f"select * from {staging_relation(node.name)}")
+        if (candidate.cursor, candidate.type) != (node.incremental.cursor, landed_cursor_type(node, columns)):
+            return "its results name another cursor than its rows"
     return None
 
 

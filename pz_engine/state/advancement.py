@@ -35,6 +35,7 @@ def advance_state(
     full_refresh: bool,
     note: Callable[[str], None],
     observed: Mapping[str, WatermarkEntry] | None = None,
+    says_held: bool = False,
 ) -> dict[str, str]:
     """Store the candidate of each load whose sinks all committed in this run: watermarks first, then tokens.
 
@@ -47,6 +48,7 @@ def advance_state(
         note: receives one sentence per value held back by the guard, and one about everything that failed.
         observed: watermarks as the run saw them before dispatch, by key. The guard compares with these: whatever moved
             since, the store refuses. Without them it takes the present ones.
+        says_held: note also what a sink holds back that did not fail; where one failed, the failure says it.
 
     Returns:
         The reason for each key whose candidate was not stored.
@@ -79,6 +81,9 @@ def advance_state(
         **gate.advance(lambda result: result.watermark is not None, store_watermark, failures),
         **gate.advance(lambda result: result.sync_token is not None, store_token, failures),
     }
+    if says_held and not any(result.status is NodeStatus.FAILED for result in results):
+        for key, reason in gate.held_by_sinks.items():
+            note(f"the watermark of {key} stays: {reason}")
     if failures:
         note(_not_advanced(failures))
     return held
@@ -90,6 +95,7 @@ class _CommitGate:
     def __init__(self, graph: Graph, results: Sequence[NodeResult]) -> None:
         self._graph = graph
         self._results = {result.id: result for result in reversed(results)}
+        self.held_by_sinks: dict[str, str] = {}
 
     def advance(
         self,
@@ -106,6 +112,8 @@ class _CommitGate:
             if not has_candidate(result):
                 continue
             reason = _gate(self._graph, node, result, self._results)
+            if reason is not None:
+                self.held_by_sinks[node.key] = reason
             if reason is None:
                 try:
                     reason = store(node, result)

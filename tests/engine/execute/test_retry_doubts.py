@@ -161,6 +161,8 @@ EDITS: dict[str, Callable[[list[dict[str, Any]]], None]] = {
     "watermark": lambda nodes: nodes[0]["watermark"].update(value="999"),
     "no watermark": lambda nodes: nodes[0].pop("watermark"),
     "watermark of another column": lambda nodes: nodes[0]["watermark"].update(cursor="name", type="date"),
+    "watermark with another column's name": lambda nodes: nodes[0]["watermark"].update(cursor="name"),
+    "watermark of another type": lambda nodes: nodes[0]["watermark"].update(type="decimal"),
     "rows": lambda nodes: nodes[0].update(rows=2),
     "negative rows": lambda nodes: nodes[0].update(rows=-3),
     "failed load": lambda nodes: nodes[0].update(status="failed", error={"code": "PZ0501", "message": "edited"}),
@@ -185,8 +187,48 @@ def test_results_edited_by_hand_lose_nothing(project: ProjectFactory, scripted: 
     written = {name: {row["id"] for row in scripted.written[name]} for name in ("a", "b")}
     assert written == {"a": {1, 2, 3, 4, 5}, "b": {1, 2, 3, 4, 5}}
     assert stored(project) in ("2", "5")
-    project.run()
+    assert project.run().exit_code == 0
     assert stored(project) == "5"
+
+
+def test_staging_that_was_swept_costs_one_note(project: ProjectFactory, scripted: ScriptedConnector) -> None:
+    """The load is read again, and another note says which sink keeps the watermark where it is."""
+    first = failed_run(project, scripted)
+    (project.directory / ".pz/runs" / first.run_id / "staging.duckdb").unlink()
+    outcome = retry(project)
+    assert outcome.exit_code == 0
+    assert [note for note in outcome.notes if "staging" in note] == [
+        f"run {first.run_id} has no staging database any more, so everything is extracted again"
+    ]
+    assert not [note for note in outcome.notes if "reused" in note or "carried" in note]
+    assert "the watermark of api.things stays: sink 'good.a' was not part of this run" in outcome.notes
+    assert stored(project) == "2"
+
+
+def test_staging_that_cannot_be_opened_is_not_said_to_be_reused(
+    project: ProjectFactory, scripted: ScriptedConnector
+) -> None:
+    """One note says that nothing is taken, and none says the contrary."""
+    first = failed_run(project, scripted)
+    (project.directory / ".pz/runs" / first.run_id / "staging.duckdb").write_bytes(b"garbage" * 1000)
+    outcome = retry(project)
+    assert outcome.exit_code == 0
+    assert len([note for note in outcome.notes if "nothing is taken from its staging database" in note]) == 1
+    assert not [note for note in outcome.notes if "reused" in note]
+    assert scripted.reads
+
+
+def test_newer_run_without_readable_results_is_named(project: ProjectFactory, scripted: ScriptedConnector) -> None:
+    """The newest readable run is the one to continue; that another one came after it is said."""
+    first = failed_run(project, scripted)
+    path = project.directory / ".pz/runs" / first.run_id / "run_results.json"
+    path.write_text(path.read_text()[:100])
+    outcome = retry(project)
+    assert (outcome.exit_code, outcome.results) == (0, ())
+    assert outcome.notes[0].startswith(
+        f"run {first.run_id} is passed over, because it left no results that can be read"
+    )
+    assert outcome.notes[1].startswith("nothing to retry: run ")
 
 
 def test_results_edited_to_success_move_nothing(project: ProjectFactory, scripted: ScriptedConnector) -> None:

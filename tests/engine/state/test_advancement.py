@@ -98,10 +98,13 @@ def test_all_sinks_committed_advances(scene: Scene) -> None:
     ],
 )
 def test_gate_holds(scene: Scene, results: list[NodeResult], reason: str) -> None:
-    """A sink that is missing, failed, skipped or carried forward holds the value, without a note."""
+    """A sink that is missing, failed, skipped or carried forward holds the value; a note, where asked for, unless a failure tells."""
     assert scene.advance(load(), *results) == {"a.b": reason}
     assert scene.value is None
     assert scene.notes == []
+    scene.advance(load(), *results, says_held=True)
+    is_silent = any(result.status is NodeStatus.FAILED for result in results)
+    assert scene.notes == ([] if is_silent else [f"the watermark of a.b stays: {reason}"])
 
 
 def test_reused_load_may_advance_with_carried_sinks(scene: Scene) -> None:
