@@ -7,7 +7,6 @@ advanced, so a process killed in between leaves `running`, which is honest.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -197,10 +196,8 @@ class _Run:
                 return copied
             return open_here(database), None if resume is not None and resume.reuse else TakenOver()
         except DuckStatementError as error:
-            if error.is_out_of_space:
-                raise OSError(
-                    errno.ENOSPC, os.strerror(errno.ENOSPC), self._relative(self._directory.staging_database)
-                ) from None
+            if (number := error.os_error) is not None:
+                raise OSError(number, os.strerror(number), self._relative(database)) from None
             raise PzInternalError(f"the staging database cannot be opened: {error.summary}") from None
 
     def _dispatch(

@@ -90,3 +90,8 @@ def _check_folder_name(project_dir: Path, problems: ProblemCollector) -> None:
             "PZ0101", f"the path of the project folder is not UTF-8: {printable(str(project_dir))}",
             hint="rename its folders, or move the project",
         )  # fmt: skip
+    if set(str(project_dir.absolute())) & set("*?"):
+        problems.add(
+            "PZ0101", f"the path of the project folder has a * or a ?, which stand for other names: {project_dir}",
+            hint="rename its folders, or move the project",
+        )  # fmt: skip

@@ -5,10 +5,19 @@ The raw text may hold literals, so only `summary` may leave the engine.
 
 from __future__ import annotations
 
+import errno
+import os
+
 import duckdb
 
 from pz_engine.base.redact import sanitize
 from pz_engine.duck.transient_errors import is_transient_message
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_OF_FILES = frozenset({"IOException", "TransactionException", "FatalException"})
+"""Classes whose messages may come from a file that could not be written, and not from a value."""
+
+_TOLD = (*sorted(_FULL), errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class DuckStatementError(Exception):
@@ -31,9 +40,21 @@ class DuckStatementError(Exception):
         return cls(text, type(error).__name__, is_transient=is_transient_message(text))
 
     @property
+    def os_error(self) -> int | None:
+        """Number of the operating system's error behind it: a full disk or a denied access; None otherwise."""
+        if self.kind not in _OF_FILES:
+            return None
+        return next((number for number in _TOLD if os.strerror(number) in self.raw), None)
+
+    @property
     def is_out_of_space(self) -> bool:
-        """Tell whether a disk is full."""
-        return "no space left on device" in self.raw.lower()
+        """Tell whether a disk, a quota or the limit of a file's size is reached."""
+        return self.os_error in _FULL
+
+    @property
+    def is_out_of_spill_space(self) -> bool:
+        """Tell whether rows that do not fit in memory do not fit on the disk of the spill folder either."""
+        return self.kind == "OutOfMemoryException" and "failed to offload data block" in self.raw
 
     @property
     def summary(self) -> str:

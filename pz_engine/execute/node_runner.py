@@ -52,6 +52,10 @@ from pz_engine.resilience.backoff import retry_delay
 _UNEXPECTED = "PZ0500"
 _UNTOLD = frozenset({"PZ0506", "PZ0525", UNRESPONSIVE})
 _OUT_OF_MEMORY_ADVICE = "\n\npz: raise engine.duckdb.memory_limit, or lower engine.duckdb.threads"
+_SPILL_IS_FULL = (
+    "rows that do not fit in memory do not fit on the disk of the spill folder either\nnext step: free space there, set "
+    "engine.duckdb.temp_directory to a folder of a larger disk, or raise engine.duckdb.memory_limit"
+)
 _LONG_ROW_ADVICE = "\n\npz: set engine.force_universal: true for files with very long rows"
 
 
@@ -174,6 +178,8 @@ class NodeRunner:
             if error.is_out_of_space:
                 message = "there is no space left where the rows were to go\nnext step: free space there and run again"
                 return _Failure(node, "PZ0532", message, False, 0, delivery, timings)
+            if error.is_out_of_spill_space:
+                return _Failure(node, "PZ0532", _SPILL_IS_FULL, False, 0, delivery, timings)
             is_remote = isinstance(node, (SourceLoadNode, SinkWriteNode))
             return _Failure(
                 node, "PZ0501", _with_advice(error.summary), error.is_transient and is_remote, 0, delivery, timings

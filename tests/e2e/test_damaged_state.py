@@ -201,29 +201,51 @@ def test_run_from_the_future_keeps_its_place_and_its_staging(project: ProjectFac
     assert (future / "staging.duckdb").exists()
 
 
-def test_full_disk_under_pz_fails_with_its_code_and_the_next_run_works(project: ProjectFactory) -> None:
+@pytest.mark.parametrize("limit", [8_192, 200_000, 1_000_000])
+def test_full_disk_under_pz_fails_with_its_code_and_the_next_run_works(project: ProjectFactory, limit: int) -> None:
     """A file size limit stands for a full disk: the destination keeps what it had, and state does not move."""
     wide = "".join(f"{number},{'x' * 200}\n" for number in range(3, 40_000))
     project.write("in/rows.csv", "id,name\n1,a\n2,b\n" + wide)
+    done = limited_run(project, limit)
+    assert done.returncode in (1, 3), done.stdout + done.stderr
+    assert "PZ0532" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert stored(project) == "2"
+    assert landed(project) == [1, 2]
+    assert project.run().exit_code == 0
+    assert len(landed(project)) == 39_999
+
+
+def limited_run(project: ProjectFactory, limit: int) -> subprocess.CompletedProcess[str]:
+    """Run where no file may have more than `limit` bytes."""
     limited = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000));"
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "from pz_engine.cli.main import main; sys.argv = ['pz', *sys.argv[1:]]; sys.exit(main())"
     )
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", limited, "run", "--all", "--project", str(project.directory)],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert done.returncode in (1, 3), done.stdout + done.stderr
-    assert "PZ0" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    assert stored(project) == "2"
-    assert landed(project) == [1, 2]
-    assert project.run().exit_code == 0
-    assert len(landed(project)) == 39_999
+
+
+def test_spill_that_does_not_fit_fails_its_node_and_leaves_nothing(factory: ProjectFactory) -> None:
+    """Neither in memory nor on disk: the node says so, nothing has a final name, and no spilled file stays."""
+    factory.write("project.yml", 'name: d\nversion: "1"\nengine: { duckdb: { threads: 1, memory_limit: 64MB } }\n')
+    factory.connections("lake: { connector: localfiles, root: out }\n")
+    factory.pipeline(
+        "p",
+        "INSERT INTO {{ sink('lake', 't', format: 'csv', strategy: 'replace') }}\n"
+        "SELECT md5(CAST(i AS VARCHAR)) AS h, md5(CAST(i + 1 AS VARCHAR)) AS g FROM range(2000000) t(i) ORDER BY h",
+    )
+    done = limited_run(factory, 300_000)
+    assert done.returncode == 1
+    assert "PZ0532" in done.stdout
+    assert not list((factory.directory / "out").rglob("*.*"))
+    assert not list((factory.directory / ".pz").rglob("spill/*"))
 
 
 def test_ten_thousand_old_runs_are_listed_quickly(project: ProjectFactory) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from pz_engine.testing.project_factory import ProjectFactory
+
 LIMIT_SECONDS = 20.0
 """Far above what each case takes, so that a busy machine fails nothing; a pipe or a bomb would take for ever."""
 
@@ -189,3 +191,19 @@ def test_json_stays_json_whatever_the_names(project: Path) -> None:
         "connections.yml", "pipelines/a\\nb.sql", "pipelines/caf\\xe9.sql",
     ]  # fmt: skip
     assert "\x1b" not in line + done.stderr
+
+
+@pytest.mark.parametrize("name", ["what?", "all*"])
+def test_project_in_a_folder_that_reads_like_a_pattern(tmp_path: Path, name: str) -> None:
+    """Its files could be those of another folder, so it is refused before anything is read or written."""
+    (tmp_path / "allies").mkdir()
+    project = ProjectFactory(tmp_path / name)
+    project.pipeline("p", "SELECT 1 AS one")
+    done = subprocess.run(
+        [sys.executable, "-m", "pz_engine", "run", "--project", str(project.directory)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "PZ0101" in done.stderr) == (2, True), done.stdout + done.stderr
+    assert not (project.directory / ".pz").exists()
