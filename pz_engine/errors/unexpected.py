@@ -27,8 +27,9 @@ def diagnose(error: BaseException) -> Diagnostic:
             if problem is not None:
                 return problem
         cause = cause.__cause__
-    text = sanitize(str(error)).partition("\n")[0]
-    detail = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    kind = type(error).__name__
+    text = str(error)
+    detail = sanitize(f"{kind}: {text}").partition("\n")[0] if text else kind
     return Diagnostic(
         "PZ0500",
         f"pz failed unexpectedly ({detail})",
