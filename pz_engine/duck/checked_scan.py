@@ -92,6 +92,7 @@ class Scan(Protocol):
     def verify(self) -> Callable[[], None] | None:
         """Checks that compressed files are whole."""
 
+
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UBIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
 
 

@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_TOO_LARGE = re.compile(r'"maximum_object_size" of (?P<limit>\d+) bytes exceeded(?: while reading file "(?P<file>[^"\n]+)")?')
+_TOO_LARGE = re.compile(
+    r'"maximum_object_size" of (?P<limit>\d+) bytes exceeded(?: while reading file "(?P<file>[^"\n]+)")?'
+)
 _PLACE = re.compile(r'in file "(?P<file>[^"\n]+)"(?:, at byte \d+)?(?:,? in (?:line|record/value) (?P<line>\d+))?')
 _REASONS = (
     ("byte order mark", "starts with a byte-order mark, which json does not allow", "save the file without the mark"),

@@ -7,6 +7,8 @@ unsanitized.
 from __future__ import annotations
 
 import errno
+import os
+from pathlib import Path
 from typing import Final
 
 from pz_engine.base.redact import sanitize
@@ -37,6 +39,14 @@ def diagnose(error: BaseException) -> Diagnostic:
     )
 
 
+def obstacle(path: str) -> str:
+    """Return what stands where a path needs a folder: the path itself, or the one of its parents that is no folder."""
+    candidate = Path(path)
+    while not os.path.lexists(candidate) and candidate.parent != candidate:
+        candidate = candidate.parent
+    return path if os.path.isdir(candidate) else str(candidate)
+
+
 def _input_output(error: OSError) -> Diagnostic | None:
     name = f"'{error.filename}'" if isinstance(error.filename, str) else "a file"
     if error.errno in _ACCESS:
@@ -50,6 +60,8 @@ def _input_output(error: OSError) -> Diagnostic | None:
             "PZ0532", f"there is no space left to write {name}", hint="free disk space, for example below .pz/runs"
         )
     if error.errno in _IN_THE_WAY:
+        if isinstance(error.filename, str):
+            name = f"'{obstacle(error.filename)}'"
         return Diagnostic(
             "PZ0531", f"{name} is in the way: {error.strerror}", hint="move it; a folder is needed in its place"
         )

@@ -248,7 +248,8 @@ def test_unreadable_state_exits_1(pz: Call, project: Path) -> None:
     (project / ".pz/state/watermarks.json").write_text("{ torn")
     called = pz("state", "set", KEY, "--value", "5", "--yes", "--project", project)
     assert called.code == 1
-    assert "correct the file below .pz/state" in called.err
+    assert "PZ0518" in called.err
+    assert "correct .pz/state/watermarks.json, or delete it" in called.err
     assert (project / ".pz/state/watermarks.json").read_text() == "{ torn"
 
 

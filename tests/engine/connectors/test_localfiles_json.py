@@ -15,7 +15,9 @@ def test_advice_for_a_long_decimal_keeps_its_digits(put, land):
     put("d.json", f'{{"n": {LONG}}}\n')
     with pytest.raises(PzConnectorError, match=r"'d\.json', line 1: column 'n'") as caught:
         land("d.json", format="json", columns={"n": "decimal(38,2)"})
-    assert "put the numbers into quotes in the file, declare varchar and cast in the pipeline" in (caught.value.hint or "")
+    assert "put the numbers into quotes in the file, declare varchar and cast in the pipeline" in (
+        caught.value.hint or ""
+    )
     assert "declare double" in (caught.value.hint or "")
     assert land("d.json", format="json", columns={"n": "varchar"}) != [(LONG,)]
     assert land("d.json", format="json", columns={"n": "double"}) == [(float(LONG),)]

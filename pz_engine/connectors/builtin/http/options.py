@@ -259,7 +259,9 @@ def _credential_problems(auth: Any) -> Iterator[OptionProblem]:
     name = "token" if kind == "bearer" else "key" if kind == "api_key" and header is not None else None
     value = auth.get(name) if name is not None else None
     if isinstance(value, str) and not _is_header_value(value):
-        yield OptionProblem(f"'auth.{name}' cannot be sent", hint=f"{_PLAIN}; a variable's value may end with a line's end")
+        yield OptionProblem(
+            f"'auth.{name}' cannot be sent", hint=f"{_PLAIN}; a variable's value may end with a line's end"
+        )
 
 
 def _is_header_value(value: str) -> bool:
