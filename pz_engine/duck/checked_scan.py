@@ -205,7 +205,9 @@ def recover_scan(
             )
         return resolve_scan(cursor, scan, contract, whole_file=resolved.read_whole_file, is_relaxed=True)
     raise PzConnectorError(
-        f"DuckDB cannot read {_names(scan)} as {scan.text_format}: {_first_line(error)}", is_transient=False
+        f"DuckDB cannot read {_names(scan)} as {scan.text_format}: {_first_line(error)}",
+        is_transient=False,
+        hint="correct the file, or set 'delimiter', 'encoding' or 'compression' to what it uses",
     )
 
 

@@ -44,7 +44,7 @@ def obstacle(path: str) -> str:
     candidate = Path(path)
     while not os.path.lexists(candidate) and candidate.parent != candidate:
         candidate = candidate.parent
-    return path if os.path.isdir(candidate) else str(candidate)
+    return path if candidate.is_dir() else str(candidate)
 
 
 def _input_output(error: OSError) -> Diagnostic | None:

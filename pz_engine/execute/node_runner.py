@@ -169,7 +169,8 @@ class NodeRunner:
                 node, error.code or "PZ0501", message, error.is_transient, 0, delivery, timings, error.retry_after
             )
         if isinstance(error, PzExecutionError):
-            return _Failure(node, error.code, error.message, False, 0, delivery, timings)
+            message = f"{error.message}\nnext step: {error.hint}" if error.hint else error.message
+            return _Failure(node, error.code, message, False, 0, delivery, timings)
         if isinstance(error, DuckStatementError):
             if error.is_out_of_space:
                 message = "there is no space left where the rows were to go\nnext step: free space there and run again"

@@ -6,7 +6,7 @@ The set of folders is not atomic. A failure part-way leaves some published; writ
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,7 @@ from pz_engine.errors.exceptions import PzConnectorError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SHOWN_YEARS: Final = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
+_SHOWN_YEARS: Final = (datetime(1, 1, 1, tzinfo=timezone.utc), datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc))
 
 
 def partition_column(entity: str, options: FileWriteOptions, schema: pa.Schema) -> str:
