@@ -183,7 +183,7 @@ def test_other_status_is_permanent(status: int) -> None:
 )
 def test_every_failed_answer_has_a_next_step(answer: Answer, message: str, hint: str) -> None:
     """One that the person can take."""
-    with HttpApi(lambda request: answer) as api:  # noqa: ARG005 - every request gets it
+    with HttpApi(lambda request: answer) as api:
         error = refusal(api, {"path": "/x", "columns": {"id": "varchar"}})
     assert message in error.message
     assert hint in (error.hint or "")
