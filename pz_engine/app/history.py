@@ -28,8 +28,8 @@ class RunHistory:
     unreadable: int = 0
     """Journal lines that could not be used."""
 
-    journal_lost: bool = False
-    """Rebuilt from the results: no start times, no attempts."""
+    journal_problem: str | None = None
+    """Why the journal is of no use, as `is gone`; then this is rebuilt from the results: no start times, no attempts."""
 
 
 def list_journals(project_dir: Path, *, env: Mapping[str, str] | None = None) -> tuple[JournalEnds, ...]:
@@ -51,23 +51,24 @@ def show_run(project_dir: Path, run_id: str, *, env: Mapping[str, str] | None = 
     """Return one run's summary.
 
     Raises:
-        PzStateError: `PZ0502`, the run left neither a journal nor results.
+        PzStateError: `PZ0502`, the run left neither a journal nor results, or none that can be read.
         PzValidationError: there is no `project.yml`, or its `state:` is wrong.
     """
     load_state_settings(project_dir, env=os.environ if env is None else env)
     path = _journal_path(project_dir, run_id)
-    if path is not None:
-        reader = JournalReader(path)
-        try:
-            summary = fold(reader.records())
-        except OSError:
-            summary = fold(())
-        if summary.run_id is not None:
-            return RunHistory(summary, reader.unreadable)
+    found = _read_journal(path) if path is not None else "is gone"
+    if isinstance(found, RunHistory):
+        return found
     results = read_results(project_dir / RUNS_DIRECTORY / run_id / FILE_NAME) if is_legal_run_id(run_id) else None
-    if results is None:
+    if results is not None:
+        return RunHistory(rebuild(run_id, results.status, results.results), journal_problem=found)
+    if path is None:
         raise _no_such_run(run_id)
-    return RunHistory(rebuild(run_id, results.status, results.results), journal_lost=True)
+    raise PzStateError(
+        "PZ0502",
+        f"the journal of run '{run_id}' {found}, and the run left no results",
+        hint=f"delete {(JOURNAL_DIRECTORY / path.name).as_posix()} if nobody needs it, or use the pz that wrote it",
+    )
 
 
 def follow_run(
@@ -90,9 +91,33 @@ def follow_run(
     if path is None:
         raise _no_such_run(run_id)
     directory = project_dir / RUNS_DIRECTORY / run_id
-    return JournalTail(
-        path, stop=stop, is_running=lambda: is_live(directory) if (directory / LOCK_FILE).exists() else None
-    )
+    return JournalTail(path, stop=stop, is_running=lambda: _is_running(directory))
+
+
+def _read_journal(path: Path) -> RunHistory | str:
+    """Return a journal's summary, or in words what is wrong with it."""
+    reader = JournalReader(path)
+    try:
+        summary = fold(reader.records())
+        is_empty = path.stat().st_size == 0
+    except OSError as error:
+        return f"cannot be read ({error.strerror or type(error).__name__})"
+    if summary.run_id is not None:
+        return RunHistory(summary, reader.unreadable)
+    if reader.other_version is not None:
+        return f"has version {reader.other_version}, which this pz does not read"
+    return "is empty" if is_empty else "holds no line of the run that can be read"
+
+
+def _is_running(directory: Path) -> bool | None:
+    """Tell whether a process may be writing about the run: it holds the lock in the run's folder all the while."""
+    try:
+        directory.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return None
+    return is_live(directory) if (directory / LOCK_FILE).exists() else None
 
 
 def _journal_path(project_dir: Path, run_id: str) -> Path | None:

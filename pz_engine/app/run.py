@@ -46,7 +46,8 @@ from pz_engine.model.run import NodeResult, NodeStatus, ReadShape, RunStatus
 from pz_engine.state.advancement import advance_state
 from pz_engine.state.factory import open_state_stores
 from pz_engine.state.retention import SweepRule, sweep
-from pz_engine.state.run_history import RUNS_DIRECTORY, mint_run_id, newest_first, run_directories
+from pz_engine.state.run_history import RUNS_DIRECTORY, mint_run_id, run_directories
+from pz_engine.state.run_history import started_at as start_of
 from pz_engine.state.run_results import RunResultsFile
 from pz_engine.state.store import StateStores, SyncTokenEntry, WatermarkEntry
 
@@ -126,8 +127,11 @@ class _Run:
 
     def execute(self) -> RunOutcome:
         newest = next(iter(run_directories(self._project_dir)), None)
+        start = start_of(newest.name) if newest is not None else None
+        # Compared with now: a run that started while this one prepared is newer than this one's id, but never than now.
+        is_behind = start is not None and start > self._request.clock.now()
         self._directory.create(self._request.host)
-        if newest is not None and newest_first([newest.name, self._run_id])[0] == newest.name:
+        if newest is not None and is_behind:
             self._note(
                 f"the clock is behind run {newest.name}, which stays the latest one for 'pz retry' until it is passed"
             )

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from pz_engine.app.cursor_contract import declared_cursor_type
 from pz_engine.app.state import Health, KeyRuns, checked, key_runs
 from pz_engine.base.clock import Clock, SystemClock, format_instant
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
+from pz_engine.model.contract_types import can_hold_cursor, cursor_limits
 from pz_engine.model.cursor_values import canonicalize, compare
 from pz_engine.model.run import RunStatus
 from pz_engine.state.audit_log import AuditRecord, append_audit, audit_line
@@ -102,6 +104,8 @@ def plan_edit(project_dir: Path, request: EditRequest, *, env: Mapping[str, str]
         if entry is None:
             raise _no_entry(stores, key)
         after = _after(project_dir, request, key, entry, notes)
+        if after is not None:
+            _require_fit(key, after, declared_cursor_type(project_dir, key, entry, env=env))
         effect = _effect(entry, after)
     except BaseException:
         stores.close()
@@ -178,6 +182,16 @@ def _after(
     else:
         value = _recorded(key_runs(project_dir, key), request.to_run or "", key, entry, health, notes)
     return WatermarkEntry(entry.cursor, entry.type, value, MANUAL)
+
+
+def _require_fit(key: str, after: WatermarkEntry, declared: str | None) -> None:
+    """Refuse a number that the cursor's column can never hold: no row could be compared with it."""
+    if not can_hold_cursor(after.type, after.value, declared):
+        raise PzStateError(
+            "PZ0515",
+            f"the value is no {declared or after.type}",
+            hint=f"pz state set {key} --value <a number {cursor_limits(after.type, declared)}>",
+        )
 
 
 def _recorded(runs: KeyRuns, to_run: str, key: str, entry: WatermarkEntry, health: Health, notes: list[str]) -> str:

@@ -1,8 +1,9 @@
-"""Takes the data out of what DuckDB says about data.
+"""Takes the data out of what DuckDB and Arrow say about data.
 
 Some kinds of error are raised while rows are being worked on, and their messages quote what was found there: a cell in
 single or double quotes, a bare number, a line of a file, a whole document, even a text that the query itself made with
-`error()`. Only what is DuckDB's own stays. Binder, catalog and parser errors are about the author's statement and name
+`error()`. Only what is DuckDB's own stays. Arrow's messages end in the value, or consist of it, so only known sentences
+about types are kept of them. Binder, catalog and parser errors are about the author's statement and name
 columns and tables; they are not touched here.
 """
 
@@ -16,6 +17,16 @@ _KINDS = re.compile(
 )
 _FREE: Final = "Invalid Input Error: "
 WITHHELD: Final = "the message is left out, since it may quote a value; the compiled SQL, run in DuckDB, shows it"
+_ARROW = re.compile(r"(?:pyarrow\.lib\.)?(Arrow[A-Z]\w*: )")
+_ARROW_WITHHELD: Final = "the message is left out, since it may quote a value"
+_ARROW_TYPE = r"[a-z][\w\[\], =/+:()<>-]*?"
+_ARROW_KNOWN = re.compile(
+    rf"{_ARROW_WITHHELD}"
+    rf"|Casting from {_ARROW_TYPE} to {_ARROW_TYPE} would (?:lose data|result in out of bounds \w+)(?=:|$)"
+    rf"|Unsupported cast from {_ARROW_TYPE} to {_ARROW_TYPE} using function \w+"
+    r"|Rescaling Decimal(?:\d+)? value would cause data loss"
+    r"|Function '\w+' has no kernel matching input types"
+)
 _KNOWN = re.compile(
     r"the message is left out,"
     r"|Could not (?:parse string|convert|decode|cast)|Malformed JSON|JSON transform error|Failed to cast value"
@@ -53,7 +64,13 @@ def without_data(message: str) -> str:
     'Conversion Error: invalid date field format: "***", expected format is (YYYY-MM-DD)'
     >>> without_data("Out of Range Error: Overflow in addition of INT64 (17 + 4)!")
     'Out of Range Error: Overflow in addition of INT64 (*** + ***)!'
+    >>> without_data("ArrowInvalid: Casting from timestamp[us, tz=UTC] to timestamp[s] would lose data: 17673983")
+    'ArrowInvalid: Casting from timestamp[us, tz=UTC] to timestamp[s] would lose data'
     """
+    arrow = _ARROW.match(message)
+    if arrow is not None:
+        sentence = _ARROW_KNOWN.match(message, arrow.end())
+        return f"{arrow[1]}{sentence[0] if sentence else _ARROW_WITHHELD}"
     kinds = _KINDS.match(message)
     if kinds is None:
         return message

@@ -127,6 +127,11 @@ class _Reader:
                 "write url: https://<host>/<path>",
             )  # fmt: skip
         token = self._variable("PZ_STATE_TOKEN")
+        if token is not None and not (token.isascii() and token.isprintable() and token == token.strip()):
+            self.written.add(
+                "PZ0125", "PZ_STATE_TOKEN cannot be sent", keys.BACKEND.name,
+                "set it to plain characters on one line, without blanks or a line's end around them",
+            )  # fmt: skip
         if token and url and url.lower().startswith("http://"):
             self.written.report.warn(
                 "PZ0530",

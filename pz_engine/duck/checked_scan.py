@@ -93,6 +93,9 @@ class Scan(Protocol):
         """Checks that compressed files are whole."""
 
 
+_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UBIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
+
+
 @dataclass(frozen=True, slots=True)
 class ResolvedScan:
     """A select that lands exactly what the source holds."""
@@ -202,7 +205,9 @@ def recover_scan(
             )
         return resolve_scan(cursor, scan, contract, whole_file=resolved.read_whole_file, is_relaxed=True)
     raise PzConnectorError(
-        f"DuckDB cannot read {_names(scan)} as {scan.text_format}: {_first_line(error)}", is_transient=False
+        f"DuckDB cannot read {_names(scan)} as {scan.text_format}: {_first_line(error)}",
+        is_transient=False,
+        hint="correct the file, or set 'delimiter', 'encoding' or 'compression' to what it uses",
     )
 
 
@@ -296,8 +301,23 @@ def _misfit(cursor: DuckCursor, scan: Scan, resolved: ResolvedScan, failure: Cas
     return PzConnectorError(
         f"{place}: column '{failure.column}' holds a value that {failure.type} cannot take unchanged",
         is_transient=False,
-        hint=f"correct the file, or declare '{failure.column}' with a type that holds the value, such as varchar",
+        hint=_remedy(scan, failure.column, target.type),
     )
+
+
+def _remedy(scan: Scan, column: str, kind: str) -> str:
+    """Say what to do about a value.
+
+    DuckDB reads a json number with a point as a double, also into a text column, so varchar is no advice for one.
+    """
+    is_json_number = scan.text_format in {"ndjson", "json"} and kind.startswith(_NUMBERS)
+    if is_json_number and kind.startswith("DECIMAL"):
+        return (
+            f"declare '{column}' with enough digits; beyond 15 of them put the numbers into quotes in the file, declare "
+            "varchar and cast in the pipeline, or declare double if they may be rounded"
+        )
+    fitting = "a wider number, or varchar for words" if is_json_number else "such as varchar"
+    return f"correct the file, or declare '{column}' with a type that holds the value, {fitting}"
 
 
 def _shape_error(problem: RaggedRow | UnreadableLine, scan: Scan) -> PzConnectorError:

@@ -131,7 +131,11 @@ def _slices(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]
 
 
 def _failure(error: Exception) -> Exception:
-    return _too_fine(str(error)) or DuckStatementError(str(error), type(error).__name__, is_transient=False)
+    import pyarrow as pa
+
+    kind = type(error).__name__
+    text = f"{kind}: {error}" if isinstance(error, pa.ArrowException) else str(error)
+    return _too_fine(str(error)) or DuckStatementError(text, kind, is_transient=False)
 
 
 def _too_fine(message: str) -> PzConnectorError | None:

@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+_TOO_LARGE = re.compile(
+    r'"maximum_object_size" of (?P<limit>\d+) bytes exceeded(?: while reading file "(?P<file>[^"\n]+)")?'
+)
 _PLACE = re.compile(r'in file "(?P<file>[^"\n]+)"(?:, at byte \d+)?(?:,? in (?:line|record/value) (?P<line>\d+))?')
 _REASONS = (
     ("byte order mark", "starts with a byte-order mark, which json does not allow", "save the file without the mark"),
@@ -43,6 +46,14 @@ def json_problem(message: str) -> JsonProblem | None:
     >>> json_problem('Invalid Input Error: Malformed JSON in file "/d/a.json", at byte 9 in line 3: unexpected').line
     2
     """
+    too_large = _TOO_LARGE.search(message)
+    if too_large is not None:
+        return JsonProblem(
+            Path(too_large["file"]) if too_large["file"] is not None else None,
+            None,
+            f"holds an object larger than the limit of {too_large['limit']} bytes",
+            "set layout: array if the file is one array; else write its content as several smaller objects",
+        )
     reason = next((found for found in _REASONS if found[0] in message), None)
     if reason is None:
         return None

@@ -7,6 +7,8 @@ unsanitized.
 from __future__ import annotations
 
 import errno
+import os
+from pathlib import Path
 from typing import Final
 
 from pz_engine.base.redact import sanitize
@@ -27,13 +29,22 @@ def diagnose(error: BaseException) -> Diagnostic:
             if problem is not None:
                 return problem
         cause = cause.__cause__
-    text = sanitize(str(error)).partition("\n")[0]
-    detail = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    kind = type(error).__name__
+    text = str(error)
+    detail = sanitize(f"{kind}: {text}").partition("\n")[0] if text else kind
     return Diagnostic(
         "PZ0500",
         f"pz failed unexpectedly ({detail})",
         hint="please report this; with PZ_DEBUG=1 set, the trace is shown",
     )
+
+
+def obstacle(path: str) -> str:
+    """Return what stands where a path needs a folder: the path itself, or the one of its parents that is no folder."""
+    candidate = Path(path)
+    while not os.path.lexists(candidate) and candidate.parent != candidate:
+        candidate = candidate.parent
+    return path if candidate.is_dir() else str(candidate)
 
 
 def _input_output(error: OSError) -> Diagnostic | None:
@@ -49,6 +60,8 @@ def _input_output(error: OSError) -> Diagnostic | None:
             "PZ0532", f"there is no space left to write {name}", hint="free disk space, for example below .pz/runs"
         )
     if error.errno in _IN_THE_WAY:
+        if isinstance(error.filename, str):
+            name = f"'{obstacle(error.filename)}'"
         return Diagnostic(
             "PZ0531", f"{name} is in the way: {error.strerror}", hint="move it; a folder is needed in its place"
         )

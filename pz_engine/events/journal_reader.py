@@ -5,6 +5,7 @@ Everything is summarised again on the way in, a line that cannot be used is coun
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ LONGEST_LINE: Final = 256 * 1024
 _PROGRESS = b'{"event":"node_progress",'
 _COMPLETED = b'{"event":"run_completed",'
 _MAJOR = SCHEMA_VERSION.partition(".")[0]
+_VERSION = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){0,2}")
+_ENVELOPE = ("event", "runId", "schemaVersion")
 _SUMMARISED = ("errorMessage", "reason")
 _KINDS = ("errorKind", "errorOuterKind")
 
@@ -38,6 +41,9 @@ class JournalReader:
         self.unreadable = 0
         """Lines met so far that do not parse or have another major version; an unfinished last line is not one."""
 
+        self.other_version: str | None = None
+        """The version of the first line met that has another major one."""
+
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the readable lines of the run, in file order, but progress, which no summary needs.
 
@@ -54,6 +60,7 @@ class JournalReader:
                     record = parse_line(line)
                     if record is None:
                         self.unreadable += is_finished
+                        self.other_version = self.other_version or _other_version(line)
                     elif record["runId"] == self._run_id:
                         yield record
 
@@ -97,18 +104,29 @@ def read_ends(path: Path) -> JournalEnds:
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
     """Return one line's record with its texts summarised again, or None when it is unreadable."""
+    record = _envelope(line)
+    return _summarised(record) if record is not None and _is_readable(record["schemaVersion"]) else None
+
+
+def _envelope(line: bytes) -> dict[str, Any] | None:
+    """Return the record of a line, whatever its version."""
     if len(line) > LONGEST_LINE:
         return None
     try:
         record = parse_json(line)
     except ValueError:
         return None
-    if not isinstance(record, dict) or not isinstance(record.get("event"), str):
-        return None
-    version = record.get("schemaVersion")
-    if not isinstance(record.get("runId"), str) or not isinstance(version, str):
-        return None
-    return _summarised(record) if version.partition(".")[0] == _MAJOR else None
+    is_record = isinstance(record, dict) and all(isinstance(record.get(key), str) for key in _ENVELOPE)
+    return record if is_record else None
+
+
+def _is_readable(version: str) -> bool:
+    return version.partition(".")[0] == _MAJOR
+
+
+def _other_version(line: bytes) -> str | None:
+    version = (_envelope(line) or {}).get("schemaVersion", SCHEMA_VERSION)
+    return version if not _is_readable(version) and _VERSION.fullmatch(version) else None
 
 
 def _text(record: dict[str, Any], key: str) -> str | None:

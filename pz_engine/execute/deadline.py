@@ -78,6 +78,8 @@ class _Watched(Generic[_Result]):
         error = self._errors[0]
         if isinstance(error, Cancelled) and has_expired and not cancel.is_set():
             raise NodeFailure(
-                "PZ0525", f"'{subject}' did not finish within engine.node_timeout ({format_duration(limit)})"
+                "PZ0525",
+                f"'{subject}' did not finish within engine.node_timeout ({format_duration(limit)})\n"
+                f"next step: raise node_timeout below engine in project.yml, for example to {format_duration(2 * limit)}",
             ) from None
         raise error

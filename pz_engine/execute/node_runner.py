@@ -14,7 +14,7 @@ from pz_engine.base.redact import sanitize
 from pz_engine.compile.dag import CheckNode, Node, PipelineNode, SinkWriteNode, SourceLoadNode
 from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.errors.exceptions import PzConnectorError, PzError, PzExecutionError
-from pz_engine.errors.unexpected import diagnose
+from pz_engine.errors.unexpected import diagnose, obstacle
 from pz_engine.events.types import NodeStarted, RetryScheduled
 from pz_engine.execute.admission import Admission
 from pz_engine.execute.context import Attempt, RunContext
@@ -173,7 +173,8 @@ class NodeRunner:
                 node, error.code or "PZ0501", message, error.is_transient, 0, delivery, timings, error.retry_after
             )
         if isinstance(error, PzExecutionError):
-            return _Failure(node, error.code, error.message, False, 0, delivery, timings)
+            message = f"{error.message}\nnext step: {error.hint}" if error.hint else error.message
+            return _Failure(node, error.code, message, False, 0, delivery, timings)
         if isinstance(error, DuckStatementError):
             if error.is_out_of_space:
                 message = "there is no space left where the rows were to go\nnext step: free space there and run again"
@@ -195,7 +196,9 @@ class NodeRunner:
         shown = self._context.shown_location(error.filename) if isinstance(error.filename, str) else None
         if problem.code == _UNEXPECTED:
             return "PZ0501", f"{error.strerror or type(error).__name__}{f': {shown}' if shown else ''}"
-        message = problem.message.replace(f"'{error.filename}'", shown) if shown else problem.message
+        message = problem.message
+        for path in (error.filename, obstacle(error.filename)) if isinstance(error.filename, str) else ():
+            message = message.replace(f"'{path}'", self._context.shown_location(path) or path)
         return problem.code, f"{message}\nnext step: {problem.hint}"
 
     def _duration(self, started: float) -> int:

@@ -24,7 +24,7 @@ from pz_engine.connectors.api import (
     SourceConnector,
 )
 from pz_engine.connectors.capabilities import Capability
-from pz_engine.errors.exceptions import PzConnectorError
+from pz_engine.errors.exceptions import PzConnectorError, PzError
 from pz_engine.events.types import ConnectorLog
 from pz_engine.execute.bounds import Bounds
 from pz_engine.execute.context import RunContext
@@ -129,7 +129,9 @@ def close_quietly(context: RunContext, node: SourceLoadNode | SinkWriteNode, clo
     try:
         close()
     except Exception as error:
-        cause = sanitize(str(error)).split("\n", 1)[0] or type(error).__name__
+        kind = type(error).__name__
+        text = sanitize(str(error) if isinstance(error, PzError) else f"{kind}: {error}")
+        cause = text.split("\n", 1)[0].removeprefix(f"{kind}: ") or kind
         context.note(context.safe(f"{node.name}: closing '{node.connection}' afterwards failed: {cause}"))
 
 

@@ -58,7 +58,18 @@ class SetupLedger:
                 f"{sanitize(error.raw)} (in setup: {statement_label(sql)})",
                 is_transient=error.is_transient,
                 code=None if error.is_transient else "PZ0311",
+                hint=_next_step(step, error),
             ) from None
+
+
+def _next_step(step: SetupStep, error: DuckStatementError) -> str:
+    if isinstance(step, AttachStep) and "not a valid DuckDB database" in error.raw:
+        return "correct 'path' of the connection: it must name a file that DuckDB wrote"
+    if isinstance(step, AttachStep) and "newer version" in error.raw:
+        return "pip install --upgrade duckdb"
+    if error.is_transient:
+        return "run 'pz retry' later; another process may be using it"
+    return "correct the connection's settings and credentials, and test them with 'pz validate --connect'"
 
 
 def _plain_sql(step: SecretStep | SettingStep) -> str:

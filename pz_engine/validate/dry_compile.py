@@ -73,12 +73,14 @@ class _DryCompile:
         """Parse a text on its own: what is run later wraps it, and must not be able to leave the wrapping."""
         from pz_engine.duck.statement_error import DuckStatementError
 
-        file = node.sidecar if isinstance(node, CheckNode) and node.sidecar is not None else node.file
+        file, own_line = node.file, node.line
+        if isinstance(node, CheckNode):
+            file, own_line = node.sidecar or node.file, node.check.line
         try:
             kinds = self._cursor.statement_kinds(sql)
         except DuckStatementError as error:
             first = _shown(error, node)
-            line = _line(error, node, leading=0) if isinstance(node, PipelineNode) else node.line
+            line = _line(error, node, leading=0) if isinstance(node, PipelineNode) else own_line
             self._problems.add(
                 "PZ0401", f"{subject} does not parse: {first}", file=file, line=line, hint="correct the SQL"
             )
@@ -87,7 +89,7 @@ class _DryCompile:
         if kinds != ("SELECT",) and not is_pivot:
             what = "no statement" if not kinds else f"{len(kinds)} statements ({', '.join(kinds)})"
             self._problems.add(
-                "PZ0401", f"{subject} holds {what} where one query is wanted", file=file, line=node.line,
+                "PZ0401", f"{subject} holds {what} where one query is wanted", file=file, line=own_line,
                 hint="keep one SELECT; a trailing ; is fine",
             )  # fmt: skip
             return False

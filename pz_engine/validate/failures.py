@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pz_engine.base.redact import ErrorSummary
+from pz_engine.base.redact import ErrorSummary, sanitize
 from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.validate.time_limit import TimeLimitError
@@ -42,6 +42,7 @@ def failure_of(error: Exception, limit: str) -> Failure:
     if isinstance(error, DuckStatementError):
         first = (error.summary.splitlines() or [error.kind])[0]
         return Failure(first, _TRY_AGAIN if error.is_transient else _CORRECT)
-    summary = ErrorSummary.from_message(str(error)).message
+    kind = type(error).__name__
+    summary = ErrorSummary.from_message(sanitize(f"{kind}: {error}").removeprefix(f"{kind}:")).message
     detail = f": {summary}" if summary else ""
-    return Failure(f"the connector failed unexpectedly ({type(error).__name__}{detail})", _CORRECT)
+    return Failure(f"the connector failed unexpectedly ({kind}{detail})", _CORRECT)

@@ -236,6 +236,7 @@ def test_history_counts_unreadable_lines(pz: Call, project: Path) -> None:
 def test_follow_prints_what_is_there_and_what_comes(pz: Call, project: Path) -> None:
     """The following ends with the run, after the one event that may still come."""
     journal(project, FIRST, RUN_STARTED)
+    (project / ".pz/runs" / FIRST).mkdir(parents=True)
 
     def append() -> None:
         time.sleep(0.5)
@@ -263,6 +264,41 @@ def test_follow_ends_with_a_run_that_died(pz_process: Call, project: Path) -> No
     assert called.code == 0
     assert [line.split()[1] for line in called.out.splitlines()[:-1]] == ["run_started", "node_started"]
     assert called.out.splitlines()[-1].startswith("note: the run seems to have died")
+
+
+def test_follow_ends_at_once_where_the_run_is_gone(pz: Call, project: Path) -> None:
+    """After a purge there is a journal and no folder, so nobody can be writing."""
+    journal(project, FIRST, RUN_STARTED)
+    add_run(project, FIRST, RunStatus.RUNNING)
+    assert pz("clean", "--keep-last", "0", "--purge", "--project", project).code == 0
+    began = time.monotonic()
+    called = pz("history", FIRST, "--follow", "--project", project)
+    assert (called.code, time.monotonic() - began < 5) == (0, True)
+    assert called.out.splitlines()[-1].startswith("note: the run seems to have died")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is empty"),
+        (b"\0" * 300, "holds no line of the run that can be read"),
+        (b"junk\n", "holds no line of the run that can be read"),
+        (b'{"event":"x","runId":"%s","schemaVersion":"2.0"}\n' % FIRST.encode(), "has version 2.0, which"),
+        (b'{"event":"x","runId":"other","schemaVersion":"1.0"}\n', "holds no line of the run that can be read"),
+    ],
+)
+def test_journal_of_no_use_is_not_called_missing(pz: Call, project: Path, content: bytes, problem: str) -> None:
+    """The run is listed, so what is wrong with it is said; with results, they are shown in its place."""
+    path = journal(project, FIRST)
+    path.write_bytes(content)
+    assert FIRST in pz("history", "--project", project).out
+    called = pz("history", FIRST, "--project", project)
+    assert called.code == 2
+    assert f"PZ0502: the journal of run '{FIRST}' {problem}" in called.err
+    assert f"delete .pz/journal/{FIRST}.jsonl" in called.err
+    add_run(project, FIRST)
+    called = pz("history", FIRST, "--project", project)
+    assert (called.code, f"note: the journal of this run {problem}" in called.out) == (0, True)
 
 
 def test_follow_stays_with_a_run_that_lives(pz: Call, project: Path) -> None:

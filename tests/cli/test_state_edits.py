@@ -138,6 +138,44 @@ def test_refusals_change_nothing(pz: Call, project: Path, arguments: tuple[str, 
     assert audit(project) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "limits"),
+    [
+        ("int", "2147483648", "from -2147483648 to 2147483647"),
+        ("bigint", "-9223372036854775809", "from -9223372036854775808 to 9223372036854775807"),
+        ("decimal", "9" * 39, "of at most 38 digits"),
+    ],
+)
+def test_a_number_that_no_column_of_the_type_can_hold_is_refused(
+    pz: Call, project: Path, kind: str, value: str, limits: str
+) -> None:
+    """The next run could compare no row with it; what a run captured is refused alike."""
+    store(project, WatermarkEntry("id", kind, "9" * 39, RUN))
+    called = pz("state", "set", KEY, "--value", value, "--yes", "--project", project)
+    assert (called.code, f"PZ0515: the value is no {kind} " in called.err, limits in called.err) == (2, True, True)
+    add_run(project, "20261101T061500250Z-0004", WatermarkCandidate("id", kind, value))
+    called = pz("state", "rollback", KEY, "--to-run", "20261101T061500250Z-0004", "--yes", "--project", project)
+    assert (called.code, "PZ0515" in called.err) == (2, True)
+
+
+@pytest.mark.parametrize("surface", ["connections.yml", "call site"])
+def test_a_contract_says_how_many_digits_a_decimal_has(pz: Call, tmp_path: Path, surface: str) -> None:
+    """Wherever it is declared; zeros at the end do not count."""
+    (tmp_path / "project.yml").write_text("name: shop\nversion: 1\n", encoding="utf-8")
+    columns, entities, options = "{ at: 'decimal(12,2)' }", "", ""
+    if surface == "call site":
+        options = f", format: 'csv', columns: {columns}"
+    else:
+        entities = f", entities: {{ t: {{ read: {{ format: csv, columns: {columns} }} }} }}"
+    (tmp_path / "connections.yml").write_text(f"shop: {{ connector: localfiles{entities} }}\n", encoding="utf-8")
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines/p.sql").write_text(f"select * from {{{{ source('shop', 't'{options}) }}}}", encoding="utf-8")
+    store(tmp_path, WatermarkEntry("at", "decimal", "1.00", RUN), "shop.t")
+    for value, code in (("12345678901", 2), ("1.001", 2), ("1234567890.1200", 0)):
+        called = pz("state", "set", "shop.t", "--value", value, "--yes", "--project", tmp_path)
+        assert (called.code, "is no decimal(12,2)" in called.err) == (code, code == 2), called.err
+
+
 def test_rollback_refuses_what_a_run_cannot_give(pz: Call, project: Path) -> None:
     """Another cursor column, an ambiguous key, a newer value and a value of another type, each with its code."""
 
@@ -210,7 +248,8 @@ def test_unreadable_state_exits_1(pz: Call, project: Path) -> None:
     (project / ".pz/state/watermarks.json").write_text("{ torn")
     called = pz("state", "set", KEY, "--value", "5", "--yes", "--project", project)
     assert called.code == 1
-    assert "correct the file below .pz/state" in called.err
+    assert "PZ0518" in called.err
+    assert "correct .pz/state/watermarks.json, or delete it" in called.err
     assert (project / ".pz/state/watermarks.json").read_text() == "{ torn"
 
 

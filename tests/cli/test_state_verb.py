@@ -87,7 +87,9 @@ def test_unreadable_file_exits_one(pz: Call, project: Path) -> None:
     (directory / "watermarks.json").write_text("{", encoding="utf-8")
     called = pz("state", "show", "--project", project)
     assert called.code == 1
-    assert "watermarks cannot be read" in called.err
+    assert called.err.startswith(
+        "error PZ0518: the stored watermarks cannot be read — hint: correct .pz/state/watermarks.json"
+    )
     assert "sync tokens: none" in called.out
     assert pz("state", "show", "a.b", "--project", project).code == 1
 

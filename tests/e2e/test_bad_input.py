@@ -166,3 +166,16 @@ def test_a_disk_too_full_for_staging_starts_nothing(project: ProjectFactory) -> 
     finally:
         next(disk, None)
     assert [result.name for result in project.run().results]
+
+
+def test_database_that_is_none_has_a_next_step(project: ProjectFactory) -> None:
+    """The file is named, and what to do about it."""
+    project.write("a.duckdb", "no database " * 1000)
+    connections = (project.directory / "connections.yml").read_text(encoding="utf-8")
+    project.connections(f"{connections}\ndb: {{ connector: duckdb, path: a.duckdb }}\n")
+    project.pipeline("bad", "SELECT * FROM {{ source('db', 't') }}")
+    error = failure(project, project.run()).error
+    assert error is not None
+    assert error.code == "PZ0311"
+    assert "a.duckdb" in error.message
+    assert "next step: correct 'path' of the connection" in error.message

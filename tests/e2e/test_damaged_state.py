@@ -162,7 +162,8 @@ def test_journal_that_cannot_be_read_falls_back_to_results(project: ProjectFacto
     (project.directory / ".pz" / "journal" / f"{outcome.run_id}.jsonl").write_bytes(content)
     shown = pz("history", outcome.run_id, "--project", project.directory)
     assert shown.returncode == 0
-    assert "the journal of this run is gone" in shown.stdout
+    assert "note: the journal of this run " in shown.stdout
+    assert "; this is what its results hold" in shown.stdout
     assert "rows loaded: 0" in shown.stdout
 
 

@@ -70,8 +70,8 @@ def command(
         for line in history_lines(history.summary):
             terminal.out(line)
     notes = []
-    if history.journal_lost:
-        notes.append("the journal of this run is gone; this is what its results hold")
+    if history.journal_problem is not None:
+        notes.append(f"the journal of this run {history.journal_problem}; this is what its results hold")
     if history.unreadable:
         notes.append(f"{history.unreadable} journal line(s) could not be read")
     reporting.print_notes(terminal, notes, verbosity, is_json=is_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -12,11 +12,14 @@ from pz_engine.cli import options, reporting
 from pz_engine.cli.exit_codes import ExitCode
 from pz_engine.cli.render.tables import table_lines
 from pz_engine.cli.render.terminal import Terminal
+from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.errors.exceptions import PzStateError
 
 if TYPE_CHECKING:
     from pz_engine.app.state import KeyHistory, StateOverview, StoredWatermark
     from pz_engine.app.state_edits import PlannedEdit
+
+_FILES: Final = {"watermarks": ".pz/state/watermarks.json", "sync tokens": ".pz/state/sync-state.json"}
 
 
 @click.group("state", subcommand_metavar="ACTION [ARGUMENTS]...")
@@ -202,6 +205,7 @@ def _print_table(terminal: Terminal, title: str, header: Sequence[str], rows: Se
 
 
 def _unreadable(terminal: Terminal, what: str, backend: str) -> ExitCode:
-    place = "the file below .pz/state, or delete it" if backend == "local" else "the entry on the state server"
-    terminal.err(f"error: the stored {what} cannot be read — hint: correct {place}")
+    place = f"{_FILES[what]}, or delete it" if backend == "local" else "the entry on the state server"
+    problem = Diagnostic("PZ0518", f"the stored {what} cannot be read", hint=f"correct {place}")
+    reporting.print_problems(terminal, [problem])
     return ExitCode.NODE_FAILURES

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pz_engine.errors.exceptions import PzConnectorError
+from pz_engine.errors.unexpected import diagnose
 
 TRANSIENT_ERRORS = frozenset(
     {errno.EINTR, errno.EAGAIN, errno.EBUSY, errno.ETIMEDOUT, errno.ESTALE, errno.EIO, errno.EWOULDBLOCK}
@@ -17,7 +18,10 @@ TRANSIENT_ERRORS = frozenset(
 def as_connector_error(error: OSError, operation: str) -> PzConnectorError:
     """Describe a failed file operation: what was tried, on what, and why it failed."""
     reason = error.strerror or type(error).__name__
-    return PzConnectorError(f"{operation} failed: {reason}", is_transient=error.errno in TRANSIENT_ERRORS)
+    is_transient = error.errno in TRANSIENT_ERRORS
+    problem = diagnose(error)
+    hint = problem.hint if problem.code != "PZ0500" else "run 'pz retry' later" if is_transient else None
+    return PzConnectorError(f"{operation} failed: {reason}", is_transient=is_transient, hint=hint)
 
 
 @contextmanager

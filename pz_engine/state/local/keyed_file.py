@@ -16,6 +16,7 @@ from pz_engine.base.atomic_files import write_atomically
 from pz_engine.base.file_locks import FileLock, LockHeldError
 from pz_engine.base.stable_json import canonical_json, ordinal, parse_json, pretty_json
 from pz_engine.errors.exceptions import PzStateError
+from pz_engine.errors.unexpected import obstacle
 from pz_engine.state.scopes import Scope
 from pz_engine.state.store import lost_race
 
@@ -175,10 +176,13 @@ class KeyedFile(Generic[Entry]):
             raise self._unavailable("written", error) from error
 
     def _unavailable(self, verb: str, error: OSError) -> PzStateError:
+        hint = "check the permissions and free space of .pz/state"
+        if isinstance(error, (NotADirectoryError, FileExistsError)):
+            hint = f"move '{obstacle(str(self._path))}'; a folder is needed in its place"
         return PzStateError(
             "PZ0518",
             f"the state file {self._path.name} cannot be {verb}: {error.strerror or type(error).__name__}",
-            hint="check the permissions and free space of .pz/state",
+            hint=hint,
         )
 
 

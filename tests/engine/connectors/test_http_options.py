@@ -135,6 +135,16 @@ def test_cursor_mismatch_is_found_before_a_run(factory: ProjectFactory) -> None:
         {"base_url": "https://user:pw@api.example"},
         {"base_url": "https://api.example/?a=1"},
         {"base_url": "https://[::1"},
+        {"base_url": "https://api.example:99999"},
+        {"base_url": "https://api.example:0/v1"},
+        {"base_url": "https://api.example:pw"},
+        {"base_url": "https://api.example/a\nb"},
+        {**BASE, "auth": {"type": "bearer", "token": "pw\n"}},
+        {**BASE, "auth": {"type": "bearer", "token": " pw"}},
+        {**BASE, "auth": {"type": "bearer", "token": "pw\u00e4"}},
+        {**BASE, "auth": {"type": "api_key", "header": "X-Key", "key": "pw\r\nX: y"}},
+        {**BASE, "auth": {"type": "api_key", "header": "X Key", "key": "pw"}},
+        {**BASE, "headers": {"X": "a "}},
         {**BASE, "headers": {"bad header": "x"}},
         {**BASE, "headers": {"X": "a\nb"}},
         {**BASE, "check_path": "health"},
@@ -249,3 +259,15 @@ def test_parts_of_a_document_are_cut_out_as_they_were_written() -> None:
         assert (text[span.start : span.end] if span is not None else None) == expected
     with pytest.raises(JsonError):
         decode("{")
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [
+        {"type": "api_key", "param": "key", "key": "\u00e4\n"},
+        {"type": "basic", "user": "\u00e4", "password": "a\u00df "},
+    ],
+)
+def test_credentials_that_are_encoded_may_hold_anything(auth: dict[str, Any]) -> None:
+    """Parameters are escaped, and user and password travel as base64."""
+    assert messages({**BASE, "auth": auth}) == []

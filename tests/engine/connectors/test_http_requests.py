@@ -157,6 +157,36 @@ def test_other_status_is_permanent(status: int) -> None:
     assert not error.is_transient
     assert str(status) in error.message
     assert "s3cret" not in error.message
+    assert error.hint
+
+
+@pytest.mark.parametrize(
+    ("answer", "message", "hint"),
+    [
+        (Answer(status=404), "answered 404", "check base_url, and path and query of the entity"),
+        (Answer(status=401), "answered 401", "check the credentials"),
+        (Answer(status=429), "answered 429", "set rate_limit on the connection"),
+        (Answer(status=503), "answered 503", "pz retry"),
+        (Answer(status=505), "answered 505", "pz retry"),
+        (Answer(status=302), "answered 302", "correct base_url or path"),
+        (Answer(status=302, headers={"Location": "http://h:port/"}), "no address", "correct the server"),
+        (Answer(body=b"<html>"), "is not JSON", "check that path and query"),
+        (Answer(body=b'["\xff"]'), "is not UTF-8", "headers: { Accept: 'application/json; charset=utf-8' }"),
+        (Answer(body=b'[{"id": "\\ud800"}]'), "'id' is no varchar", "correct the source"),
+        (
+            Answer(body=b"x" * 20, headers={"Content-Encoding": "gzip"}),
+            "compression is damaged",
+            "Accept-Encoding: identity",
+        ),
+        (Answer(body=[], hang_up=True), "the connection failed", "pz retry"),
+    ],
+)
+def test_every_failed_answer_has_a_next_step(answer: Answer, message: str, hint: str) -> None:
+    """One that the person can take."""
+    with HttpApi(lambda request: answer) as api:
+        error = refusal(api, {"path": "/x", "columns": {"id": "varchar"}})
+    assert message in error.message
+    assert hint in (error.hint or "")
 
 
 def test_connection_faults_are_transient() -> None:
@@ -168,6 +198,7 @@ def test_connection_faults_are_transient() -> None:
         error = refusal(api, {"path": "/x", "columns": CONTRACT}, config={"timeout_seconds": 1})
     assert error.is_transient
     assert "in time" in error.message
+    assert "raise timeout_seconds" in (error.hint or "")
 
 
 def test_cancellation_ends_a_request_that_hangs() -> None:

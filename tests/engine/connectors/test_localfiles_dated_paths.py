@@ -132,9 +132,31 @@ def test_rows_land_in_the_folder_of_their_date(cursor, tmp_path, kind, name):
     assert cursor.scalar(f"select count(*) from {reader}('{tmp_path}/out/2026/02/sales.{name}')") == 28
 
 
+@pytest.mark.parametrize("kind", ["timestamp", "timestamptz"])
+@pytest.mark.parametrize(
+    ("moment", "folder"),
+    [
+        ("2026-01-02 23:59:59.5", "2026/01/02"),
+        ("1969-12-31 23:59:59.999999", "1969/12/31"),
+        ("1970-01-01 00:00:00.000001", "1970/01/01"),
+        ("0999-03-01 00:00:00.25", "0999/03/01"),
+    ],
+)
+def test_a_fraction_of_a_second_belongs_to_the_second_it_is_in(cursor, tmp_path, kind, moment, folder):
+    """The folder is that of the moment's day, and the value is written whole."""
+    harness = _harness(tmp_path, path="out/{yyyy}/{MM}/{dd}", partition_by="d", format="csv")
+    write_batches(cursor, harness, "sales", f"select '{moment}'::{kind} as d", Strategy.REPLACE)
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert str(file.relative_to(tmp_path)) == f"out/{folder}/sales.csv"
+    assert file.read_text().splitlines()[1].removesuffix("+00") == moment
+
+
 @pytest.mark.parametrize(
     ("options", "query", "problem"),
     [
+        ({"partition_by": "d"}, "select timestamp 'infinity' as d", "outside the years 1 to 9999 in 1 rows"),
+        ({"partition_by": "d"}, "select timestamp '-infinity' as d", "outside the years 1 to 9999 in 1 rows"),
+        ({"partition_by": "d"}, "select date '10000-01-01' as d", "outside the years 1 to 9999 in 1 rows"),
         ({"partition_by": "d"}, "select 1 as k, null::date as d", "'d' is NULL in 1 rows"),
         ({"partition_by": "k"}, "select 1 as k", "'k' is int32"),
         ({"partition_by": "x"}, "select 1 as k", "'x' is not written"),

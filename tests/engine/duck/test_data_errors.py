@@ -117,3 +117,44 @@ def test_names_of_columns_and_tables_stay() -> None:
     """A message about the statement is of use only with the names in it."""
     assert 'column "amont"' in sanitize(refusal("select amont from t") or "")
     assert "Table with name nowhere" in sanitize(refusal("select * from nowhere") or "")
+
+
+def arrow_failures() -> list[Exception]:
+    """Return what Arrow raises over values that do not fit."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    moments = pa.array([170117_500_000], pa.timestamp("us", "UTC"))
+    calls = [
+        lambda: moments.cast(pa.timestamp("s")),
+        lambda: pa.array([170117.5]).cast(pa.int32()),
+        lambda: pa.array([170117]).cast(pa.int8()),
+        lambda: pa.array(["Q7ZX"]).cast(pa.int32()),
+        lambda: pa.array(["Q7ZX"]).cast(pa.timestamp("us")),
+        lambda: pa.array([SENTINEL], pa.int32()),
+        lambda: pa.array([b"Q7ZX"], pa.int32()),
+        lambda: pa.array([170117 << 64]),
+        lambda: pc.strptime(pa.array(["Q7ZX"]), format="%Y", unit="s"),
+        lambda: csv.read_csv(pa.BufferReader(b"a,b\n1,2\n170117,Q7ZX,3\n")),
+    ]
+    found: list[Exception] = []
+    for call in calls:
+        with pytest.raises((pa.ArrowException, OverflowError)) as caught:
+            call()
+        found.append(caught.value)
+    return found
+
+
+def test_no_arrow_error_shows_the_value_it_refused() -> None:
+    """Wherever an exception of a library is shown, its kind is, and at most a sentence about types."""
+    from pz_engine.errors.unexpected import diagnose
+    from pz_engine.validate.failures import failure_of
+
+    for error in arrow_failures():
+        raw = f"{type(error).__name__}: {error}"
+        for shown in (sanitize(raw), diagnose(error).message, failure_of(error, "1s").message):
+            assert SENTINEL not in shown, raw
+            assert NUMBER not in shown, raw
+            assert type(error).__name__ in shown
+        assert sanitize(sanitize(raw)) == sanitize(raw)

@@ -253,3 +253,15 @@ def test_clock_that_went_back_is_said(project: ProjectFactory, scripted: Scripte
         assert any(f"the clock is behind run {first.run_id}" in note for note in outcome.notes)
         assert {row["id"] for row in scripted.written["b"]} == {1, 2, 3, 4, 5}
         assert stored(project) == "5"
+
+
+@pytest.mark.parametrize("later", [timedelta(0), timedelta(milliseconds=400)])
+def test_runs_that_start_together_do_not_doubt_the_clock(project: ProjectFactory, later: timedelta) -> None:
+    """A run may start in the same millisecond, or while this one prepares, and still be no sign of a wrong clock."""
+    moment = datetime.now(timezone.utc) + timedelta(days=1)
+    other = project.run(clock=FixedClock(moment + later), random=random.Random(2))
+    clock = FixedClock(moment)
+    suffix = random.Random(1)
+    outcome = project.run(clock=clock, random=suffix, on_run_id=lambda _: clock.advance(later))
+    assert outcome.run_id < other.run_id
+    assert [note for note in outcome.notes if "clock" in note] == []

@@ -181,6 +181,7 @@ def test_a_node_timeout_fails_the_node_and_only_it(project: ProjectFactory) -> N
     assert by_name["endless"].error is not None
     assert by_name["endless"].error.code == "PZ0525"
     assert "300ms" in by_name["endless"].error.message
+    assert "next step: raise node_timeout below engine in project.yml" in by_name["endless"].error.message
     assert by_name["quick"].rows == 1
 
 

@@ -43,11 +43,14 @@ def test_every_kind_of_query_passes(factory: ProjectFactory, sql: str) -> None:
 
 
 def test_custom_check_sql_is_parsed_too(factory: ProjectFactory) -> None:
-    """The sidecar is named; templates are not rendered there."""
+    """The sidecar is named, with each check's line; templates are not rendered there."""
     factory.pipeline("p", "SELECT 1 AS one")
-    factory.sidecar("p", "checks:\n  - custom_sql: { name: c, sql: \"SELECT * FROM {{ ref('p') }}\" }\n")
-    (problem,) = validate_project(factory.directory).problems
-    assert (problem.code, problem.file) == ("PZ0401", "pipelines/configs/p.yml")
+    first, second = "{ name: c, sql: \"SELECT * FROM {{ ref('p') }}\" }", "{ name: d, sql: SELECT 1; SELECT 2 }"
+    factory.sidecar("p", f"checks:\n  - not_null: [one]\n  - custom_sql: {first}\n  - custom_sql: {second}\n")
+    text = (factory.directory / "pipelines/configs/p.yml").read_text(encoding="utf-8").splitlines()
+    lines = [number for number, line in enumerate(text, start=1) if "custom_sql" in line]
+    found = [(problem.code, problem.place) for problem in validate_project(factory.directory).problems]
+    assert found == [("PZ0401", f"pipelines/configs/p.yml:{line}") for line in lines]
 
 
 def test_a_variable_never_shows_in_a_parser_message(factory: ProjectFactory) -> None:

@@ -12,6 +12,15 @@ from pz_engine.errors.exceptions import PzConnectorError
 _PLAIN_SERVER: Final = re.compile(r"[A-Za-z0-9.-]{1,100}(:[0-9]{1,5})?")
 
 
+def no_address() -> PzConnectorError:
+    """Return the error for a link that leads nowhere; its text is not shown."""
+    return PzConnectorError(
+        "a link to follow is no address",
+        is_transient=False,
+        hint="correct the server, or page another way: pagination: { type: page }",
+    )
+
+
 def parsed(text: str) -> httpx.URL:
     """Read an address.
 
@@ -21,7 +30,7 @@ def parsed(text: str) -> httpx.URL:
     try:
         return httpx.URL(text)
     except (httpx.InvalidURL, ValueError):
-        raise PzConnectorError("a link to follow is no address", is_transient=False) from None
+        raise no_address() from None
 
 
 def joined(base: httpx.URL, link: str) -> httpx.URL:
@@ -37,7 +46,7 @@ def joined(base: httpx.URL, link: str) -> httpx.URL:
     try:
         return base.join(link)
     except (httpx.InvalidURL, ValueError):
-        raise PzConnectorError("a link to follow is no address", is_transient=False) from None
+        raise no_address() from None
 
 
 def same_page_key(url: httpx.URL) -> str:

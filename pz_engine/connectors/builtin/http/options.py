@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from pz_engine.connectors.builtin.http.bindings import binding_problem
 from pz_engine.connectors.builtin.http.json_text import pointer_parts
@@ -88,6 +88,7 @@ _POINTERS: Final = ("items", "cursor_pointer", "delta_pointer")
 _PAGE_COLUMNS: Final = frozenset({"payload", "pz_page", "pz_fetched_at"})
 _BLANK: Final = 32
 _DELETE: Final = 127
+_PLAIN: Final = "use plain characters on one line, without blanks around them"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -109,7 +110,8 @@ def connection_problems(config: Mapping[str, Any]) -> Iterator[OptionProblem]:
     if isinstance(headers, Mapping):
         for name, value in headers.items():
             if _HEADER_NAME.fullmatch(str(name)) is None or (isinstance(value, str) and not _is_header_value(value)):
-                yield OptionProblem(f"header '{name}' cannot be sent", hint="use plain characters on one line")
+                yield OptionProblem(f"header '{name}' cannot be sent", hint=_PLAIN)
+    yield from _credential_problems(config.get("auth"))
     check_path = config.get("check_path")
     if isinstance(check_path, str) and not check_path.startswith("/"):
         yield OptionProblem("'check_path' must start with '/'", hint="write check_path: /health")
@@ -230,13 +232,37 @@ def _base_url_problems(base: str) -> Iterator[OptionProblem]:
     except ValueError:
         yield OptionProblem("'base_url' is no address", hint=hint)
         return
-    if parts.scheme not in ("http", "https") or not host:
+    if not base.isprintable() or parts.scheme not in ("http", "https") or not host:
         yield OptionProblem("'base_url' is no absolute http or https address", hint=hint)
     elif has_user:
         yield OptionProblem("'base_url' holds a user", hint="write auth: {type: basic, user: …, password: …}")
     elif parts.query or parts.fragment:
         yield OptionProblem("'base_url' holds a query or a fragment", hint="put parameters under query of the entity")
+    elif not _is_port(parts):
+        yield OptionProblem("'base_url' has a port that does not exist", hint="give one from 1 to 65535, or none")
+
+
+def _is_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
+
+
+def _credential_problems(auth: Any) -> Iterator[OptionProblem]:
+    """Yield the credentials that no header can hold; those in parameters and of `basic` are encoded."""
+    if not isinstance(auth, Mapping):
+        return
+    header, kind = auth.get("header"), auth.get("type")
+    if kind == "api_key" and isinstance(header, str) and _HEADER_NAME.fullmatch(header) is None:
+        yield OptionProblem("'auth.header' is no name of a header", hint="write it as X-Api-Key")
+    name = "token" if kind == "bearer" else "key" if kind == "api_key" and header is not None else None
+    value = auth.get(name) if name is not None else None
+    if isinstance(value, str) and not _is_header_value(value):
+        yield OptionProblem(
+            f"'auth.{name}' cannot be sent", hint=f"{_PLAIN}; a variable's value may end with a line's end"
+        )
 
 
 def _is_header_value(value: str) -> bool:
-    return value.isascii() and value.isprintable()
+    return value.isascii() and value.isprintable() and value == value.strip()

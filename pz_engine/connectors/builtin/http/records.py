@@ -79,7 +79,11 @@ def records_of(text: str, items: tuple[str, ...], entity: str) -> tuple[Any, lis
             Record(each, text, place) for each, place in zip(value, elements(text, span.start), strict=True)
         ]
     except JsonError as error:
-        raise PzConnectorError(f"entity '{entity}': the answer is {error}", is_transient=False) from None
+        raise PzConnectorError(
+            f"entity '{entity}': the answer is {error}",
+            is_transient=False,
+            hint="check that path and query, below base_url, are those of a page of json, and not of a web page",
+        ) from None
 
 
 class ContractLanding:
@@ -116,7 +120,9 @@ class ContractLanding:
             raise PzConnectorError(
                 f"entity '{self._entity}': a value of column '{name}' is no {self._contract[name]}",
                 is_transient=False,
-                hint="declare varchar, or correct the source",
+                hint="correct the source"
+                if is_text(self._contract[name])
+                else "declare varchar, or correct the source",
             ) from None
 
 
@@ -180,5 +186,9 @@ def batches(rows: list[dict[str, Any]], schema: pa.Schema, max_rows: int) -> Ite
     for start in range(0, len(rows), max_rows):
         try:
             yield pa.RecordBatch.from_pylist(rows[start : start + max_rows], schema=schema)
-        except (pa.ArrowInvalid, UnicodeEncodeError, OverflowError):
-            raise PzConnectorError("a page holds a text or value that no column can hold", is_transient=False) from None
+        except (pa.ArrowException, UnicodeEncodeError, OverflowError):
+            raise PzConnectorError(
+                "a page holds a text or value that no column can hold",
+                is_transient=False,
+                hint="correct the source: halves of surrogate pairs are no text",
+            ) from None

@@ -20,7 +20,7 @@ import httpx
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.clock import SystemClock
 from pz_engine.base.http_log import without_http_log
-from pz_engine.connectors.builtin.http.addresses import joined, shown_server
+from pz_engine.connectors.builtin.http.addresses import joined, no_address, shown_server
 from pz_engine.errors.exceptions import PzConnectorError
 
 TRANSIENT_STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504})
@@ -28,6 +28,8 @@ GONE: Final = 410
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _DENIED: Final = frozenset({401, 403})
+_TOO_MANY: Final = 429
+_SERVER_FAULTS: Final = range(500, 600)
 _OK: Final = range(200, 300)
 _HOPS: Final = 5
 _EPOCH_RESET: Final = 10_000_000
@@ -146,7 +148,11 @@ class Transport:
             if isinstance(answer, Response):
                 return answer
             current = answer
-        raise PzConnectorError(f"GET {shown(url)}: more than {_HOPS} redirects", is_transient=False)
+        raise PzConnectorError(
+            f"GET {shown(url)}: more than {_HOPS} redirects",
+            is_transient=False,
+            hint="point base_url or path at the last address",
+        )
 
     def close(self) -> None:
         """Close every connection; safe to call twice."""
@@ -193,7 +199,11 @@ class Transport:
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise PzConnectorError(f"GET {shown(url)}: the answer is not UTF-8", is_transient=False) from None
+            raise PzConnectorError(
+                f"GET {shown(url)}: the answer is not UTF-8",
+                is_transient=False,
+                hint="ask for it with headers: { Accept: 'application/json; charset=utf-8' }, or correct the server",
+            ) from None
 
     @contextlib.contextmanager
     def _classifying(self, url: httpx.URL, cancel: CancelToken) -> Iterator[None]:
@@ -206,8 +216,9 @@ class Transport:
             permanent = isinstance(error, (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.DecodingError))
             is_transient = not (permanent or isinstance(error, httpx.LocalProtocolError) or _is_certificate(error))
             if isinstance(error.__context__, httpx.InvalidURL):  # a redirect the client itself could not read
-                raise PzConnectorError("a link to follow is no address", is_transient=False) from None
-            raise PzConnectorError(f"GET {shown(url)}: {_cause(error)}", is_transient=is_transient) from None
+                raise no_address() from None
+            cause, hint = _cause(error)
+            raise PzConnectorError(f"GET {shown(url)}: {cause}", is_transient=is_transient, hint=hint) from None
 
     def _trace(self, name: str, info: Mapping[str, Any]) -> None:
         """Remember each new connection, so that a blocked read can be ended."""
@@ -255,24 +266,43 @@ def retry_after(headers: Mapping[str, str]) -> timedelta | None:
 def _failed(url: httpx.URL, response: httpx.Response) -> PzConnectorError:
     status = response.status_code
     message = f"GET {shown(url)}: the server answered {status}"
+    hint = _next_step(status)
     if status == GONE:
-        return GoneError(message, is_transient=False)
+        return GoneError(message, is_transient=False, hint=hint)
     if status in TRANSIENT_STATUSES:
-        return PzConnectorError(message, is_transient=True, retry_after=retry_after(response.headers))
-    hint = "check the credentials of the connection" if status in _DENIED else None
+        return PzConnectorError(message, is_transient=True, retry_after=retry_after(response.headers), hint=hint)
     return PzConnectorError(message, is_transient=False, hint=hint)
 
 
-def _cause(error: Exception) -> str:
+def _next_step(status: int) -> str:
+    if status in _DENIED:
+        return "check the credentials of the connection"
+    if status == _TOO_MANY:
+        return "set rate_limit on the connection, and run 'pz retry' later"
+    if status in TRANSIENT_STATUSES or status in _SERVER_FAULTS:
+        return "run 'pz retry' later; if it stays, ask whoever runs the server"
+    if status in _REDIRECTS:
+        return "correct base_url or path: the server gives no address to go on to"
+    return "check base_url, and path and query of the entity"
+
+
+def _cause(error: Exception) -> tuple[str, str]:
+    """Return what happened and the next step."""
+    later = "run 'pz retry' later; if it stays, check base_url and the network"
     if isinstance(error, httpx.TimeoutException):
-        return "the server did not answer in time"
+        return "the server did not answer in time", "raise timeout_seconds of the connection, or run 'pz retry' later"
     if _is_certificate(error):
-        return "the server's certificate is not trusted"
+        return (
+            "the server's certificate is not trusted",
+            "set SSL_CERT_FILE to a file with the certificate authority that signed it",
+        )
     if isinstance(error, httpx.ConnectError):
-        return "the server cannot be reached"
+        return "the server cannot be reached", later
     if isinstance(error, httpx.InvalidURL):
-        return "the address cannot be used"
-    return f"the connection failed ({type(error).__name__})"
+        return "the address cannot be used", "correct base_url, or path and query of the entity"
+    if isinstance(error, httpx.DecodingError):
+        return "the answer's compression is damaged", "ask for it plain with headers: { Accept-Encoding: identity }"
+    return f"the connection failed ({type(error).__name__})", later
 
 
 def _is_certificate(error: BaseException) -> bool:

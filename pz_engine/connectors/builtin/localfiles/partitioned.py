@@ -6,8 +6,9 @@ The set of folders is not atomic. A failure part-way leaves some published; writ
 from __future__ import annotations
 
 import contextlib
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.date_tokens import has_date_tokens
@@ -19,6 +20,8 @@ from pz_engine.errors.exceptions import PzConnectorError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_SHOWN_YEARS: Final = (datetime(1, 1, 1, tzinfo=timezone.utc), datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc))
 
 
 def partition_column(entity: str, options: FileWriteOptions, schema: pa.Schema) -> str:
@@ -66,9 +69,8 @@ class PartitionedSession:
         """Split a batch by folder; a folder's file is opened with its first row.
 
         Raises:
-            PzConnectorError: permanent; the partition column is NULL in a row, or a file cannot be written.
+            PzConnectorError: permanent; the partition column names no folder in a row, or a file cannot be written.
         """
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         self._require_open("write to")
@@ -80,7 +82,7 @@ class PartitionedSession:
                 is_transient=False,
                 hint=f"filter or fill '{self._column}' in the pipeline",
             )
-        folders = pc.strftime(moments.cast(pa.timestamp("s")), format=self._format)
+        folders = pc.strftime(self._whole_seconds(moments), format=self._format)
         for folder in pc.unique(folders).to_pylist():
             session = self._sessions.get(folder)
             if session is None:
@@ -88,6 +90,29 @@ class PartitionedSession:
                 self._sessions[folder] = session
             session.write_batch(batch.filter(pc.equal(folders, folder)), cancel)
         self._batches += 1
+
+    def _whole_seconds(self, moments: pa.Array) -> pa.Array:
+        """Return the second that each moment lies in: the one it has begun, before 1970 too.
+
+        Raises:
+            PzConnectorError: permanent; a moment lies outside the years that a folder can show, as infinity does.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if pa.types.is_timestamp(moments.type):
+            moments = pc.floor_temporal(moments.cast(pa.timestamp(moments.type.unit)), unit="second")
+        seconds = moments.cast(pa.timestamp("s"), safe=False)  # -infinity has left the range while it was rounded
+        first, last = (pa.scalar(second, seconds.type) for second in _SHOWN_YEARS)
+        outside = pc.sum(pc.or_(pc.less(seconds, first), pc.greater(seconds, last))).as_py()
+        if outside:
+            raise PzConnectorError(
+                f"the partition column '{self._column}' is outside the years 1 to 9999 in {outside} rows, which have "
+                "no folder",
+                is_transient=False,
+                hint=f"filter or correct '{self._column}' in the pipeline",
+            )
+        return seconds
 
     def commit(self, cancel: CancelToken) -> CommitResult:
         """Publish the folders one after another."""
