@@ -115,7 +115,7 @@ def typed(texts: pa.Array, kind: str) -> pa.Array:
         _check_range(values, kind)
     if kind in _FLOATS:
         _check_floats(texts, values, kind)
-    return pc.assume_timezone(values, "UTC") if kind == "timestamp" else values
+    return _as_moments(values) if kind == "timestamp" else values
 
 
 def _plainly_typed(texts: pa.Array, kind: str) -> pa.Array | None:
@@ -135,7 +135,7 @@ def _plainly_typed(texts: pa.Array, kind: str) -> pa.Array | None:
         return values
     if kind == "timestamp":
         is_plain = pc.all(pc.equal(pc.binary_length(texts), _PLAIN_TIMESTAMP_LENGTH)).as_py()
-        return pc.assume_timezone(values, "UTC") if is_plain else None
+        return _as_moments(values) if is_plain else None
     if not pc.all(pc.equal(pc.cast(values, pa.string()), texts)).as_py():
         return None
     if kind in _LEAST:
@@ -220,13 +220,20 @@ def _check_floats(texts: pa.Array, values: pa.Array, kind: str) -> None:
 
     if kind == "float":
         values = pc.cast(values, pa.float32(), safe=False)
-    is_suspect = pc.or_(pc.is_inf(values), pc.equal(values, 0))
-    if not pc.any(is_suspect).as_py():
+    suspects = pc.indices_nonzero(pc.or_(pc.is_inf(values), pc.equal(values, 0)))
+    if not len(suspects):
         return
-    means_it = pc.match_substring_regex(pc.if_else(is_suspect, texts, "0"), _ZERO_OR_NOT_FINITE)
+    means_it = pc.match_substring_regex(pc.take(texts, suspects), _ZERO_OR_NOT_FINITE)
     wrong = pc.index(means_it, pa.scalar(False)).as_py()
     if wrong >= 0:
-        raise MisfitError(wrong)
+        raise MisfitError(suspects[wrong].as_py())
+
+
+def _as_moments(values: pa.Array) -> pa.Array:
+    """Take times as times in UTC; Arrow keeps both as the same number, and would look up each one's zone."""
+    import pyarrow as pa
+
+    return values.view(pa.timestamp("us", "UTC"))
 
 
 def _first_failure(texts: pa.Array, target: pa.DataType) -> int:
