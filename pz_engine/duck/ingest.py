@@ -121,9 +121,11 @@ class BatchInsert:
         rest = table.slice(rows)
         self._waiting = rest.to_batches()
         self._rows, self._bytes = rest.num_rows, rest.nbytes
-        self._cursor.raw.register(_BATCH, table.slice(0, rows))
+        # One batch in one thread: DuckDB gives every thread a task, but one of them gets all rows, and the client asks
+        # without a pause whether it is done. A limit makes it a single task, which the client does itself.
+        self._cursor.raw.register(_BATCH, table.slice(0, rows).combine_chunks())
         try:
-            self._cursor.execute(self._statement)
+            self._cursor.execute(f"{self._statement} limit {rows}")
         except DuckStatementError as error:
             failure = failed_cast(error.raw)
             if failure is None:
