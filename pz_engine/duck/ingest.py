@@ -21,7 +21,14 @@ from pz_engine.model.run import ColumnType
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ROW_GROUP = 122_880
+"""Rows that DuckDB stores together."""
+
+MOST_WAITING_BYTES = 32 * 1024**2
+"""Size from which rows are landed without waiting for more."""
+
 _BATCH = "pz_incoming_batch"
+_ZONED = "TIMESTAMP WITH TIME ZONE"
 
 
 def create_landing_table(
@@ -45,41 +52,98 @@ def create_landing_table(
     return tuple(columns)
 
 
-def insert_batch(cursor: DuckCursor, relation: str, batch: pa.RecordBatch, schema: pa.Schema) -> int:
-    """Append a batch and return its number of rows.
+class BatchInsert:
+    """Appends batches of one schema to a landing table, in row groups as DuckDB stores them.
 
-    Raises:
-        PzConnectorError: permanent; the batch has another shape than the schema, or a value does not fit its column.
+    A full row group is written where it stays; the rest of one goes through the log first and is written twice. So rows
+    wait for enough others, up to a size, and `flush` lands what still waits.
     """
+
+    def __init__(
+        self, cursor: DuckCursor, relation: str, schema: pa.Schema, *, most_waiting_bytes: int = MOST_WAITING_BYTES
+    ) -> None:
+        self._cursor = cursor
+        self._schema = schema
+        self._most_bytes = most_waiting_bytes
+        targets = cursor.describe(f"select * from {relation}")
+        self._is_shown_in_utc = [
+            _is_moment(field.type) and target.type != _ZONED for field, target in zip(schema, targets, strict=True)
+        ]
+        self._names = [f"c{position}" for position in range(len(schema))]
+        values = (
+            recast(name, "TIMESTAMP", target.type, target.name) if in_utc else _value(name, field, target)
+            for name, field, target, in_utc in zip(self._names, schema, targets, self._is_shown_in_utc, strict=True)
+        )
+        self._statement = f"insert into {relation} select {', '.join(values)} from {_BATCH}"
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> int:
+        """Take a batch and return how many rows landed by that, earlier ones included.
+
+        Raises:
+            PzConnectorError: permanent; the batch has another shape than the schema, or a value does not fit its column.
+        """
+        import pyarrow as pa
+
+        if not _has_shape(batch.schema, self._schema):
+            raise PzConnectorError(
+                f"a batch has the columns ({_shape(batch.schema)}) where ({_shape(self._schema)}) was announced",
+                is_transient=False,
+                hint="this is a fault of the connector; report it to its author",
+            )
+        # The time in UTC is what Arrow keeps of a moment; DuckDB would compute each one by the calendar.
+        columns = [
+            column.view(pa.timestamp("us")) if in_utc else column
+            for column, in_utc in zip(batch.columns, self._is_shown_in_utc, strict=True)
+        ]
+        self._waiting.append(pa.RecordBatch.from_arrays(columns, names=self._names))
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._bytes >= self._most_bytes:
+            return self.flush()
+        full = self._rows - self._rows % ROW_GROUP
+        return self._insert(full) if full else 0
+
+    def flush(self) -> int:
+        """Land every row that waits and return how many these were.
+
+        Raises:
+            PzConnectorError: permanent; a value does not fit its column.
+        """
+        return self._insert(self._rows) if self._rows else 0
+
+    def _insert(self, rows: int) -> int:
+        import pyarrow as pa
+
+        table = pa.Table.from_batches(self._waiting)
+        rest = table.slice(rows)
+        self._waiting = rest.to_batches()
+        self._rows, self._bytes = rest.num_rows, rest.nbytes
+        # One batch in one thread: DuckDB gives every thread a task, but one of them gets all rows, and the client asks
+        # without a pause whether it is done. A limit makes it a single task, which the client does itself.
+        self._cursor.raw.register(_BATCH, table.slice(0, rows).combine_chunks())
+        try:
+            self._cursor.execute(f"{self._statement} limit {rows}")
+        except DuckStatementError as error:
+            failure = failed_cast(error.raw)
+            if failure is None:
+                raise
+            raise PzConnectorError(
+                f"column '{failure.column}' holds a value that {failure.type} cannot take unchanged",
+                is_transient=False,
+                hint=f"declare '{failure.column}' with a wider type",
+            ) from None
+        finally:
+            self._cursor.raw.unregister(_BATCH)
+        return rows
+
+
+def _is_moment(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
-    if not _has_shape(batch.schema, schema):
-        raise PzConnectorError(
-            f"a batch has the columns ({_shape(batch.schema)}) where ({_shape(schema)}) was announced",
-            is_transient=False,
-            hint="this is a fault of the connector; report it to its author",
-        )
-    targets = cursor.describe(f"select * from {relation}")
-    names = [f"c{position}" for position in range(batch.num_columns)]
-    values = [
-        _value(quote_identifier(name), field, target)
-        for name, field, target in zip(names, schema, targets, strict=True)
-    ]
-    cursor.raw.register(_BATCH, pa.table(batch.columns, names=names))
-    try:
-        cursor.execute(f"insert into {relation} select {', '.join(values)} from {_BATCH}")
-    except DuckStatementError as error:
-        failure = failed_cast(error.raw)
-        if failure is None:
-            raise
-        raise PzConnectorError(
-            f"column '{failure.column}' holds a value that {failure.type} cannot take unchanged",
-            is_transient=False,
-            hint=f"declare '{failure.column}' with a wider type",
-        ) from None
-    finally:
-        cursor.raw.unregister(_BATCH)
-    return int(batch.num_rows)
+    return pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit == "us"
 
 
 def _value(column: str, field: pa.Field, target: ColumnType) -> str:
@@ -89,7 +153,7 @@ def _value(column: str, field: pa.Field, target: ColumnType) -> str:
     if pa.types.is_dictionary(kind):
         kind, column = kind.value_type, f"cast({column} as {duck_type_for(field)})"
     if pa.types.is_timestamp(kind) and kind.tz is not None:
-        if target.type == "TIMESTAMP WITH TIME ZONE":
+        if target.type == _ZONED:
             return column
         return recast(f"timezone('UTC', {column})", "TIMESTAMP", target.type, target.name)
     if pa.types.is_timestamp(kind) and kind.unit == "ns":

@@ -18,7 +18,7 @@ from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.fault_points import fault_point
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.connectors.api import BatchOptions, CheckpointingPartition, IdentifiedPartition, Partition
-from pz_engine.duck.ingest import create_landing_table, insert_batch
+from pz_engine.duck.ingest import BatchInsert, create_landing_table
 from pz_engine.duck.quoting import quote_identifier, staging_relation
 from pz_engine.duck.session import DuckCursor
 from pz_engine.errors.exceptions import PzConnectorError
@@ -250,18 +250,21 @@ class _PartitionLanding:
     def _read(self, target: str, *, is_checkpointing: bool) -> None:
         options = BatchOptions(target_bytes=self._load._attempt.context.engine.batch_bytes)
         batches = iter(self._partition.read(options, self._load._stop))
+        insert = BatchInsert(self._cursor, target, self._load._schema, most_waiting_bytes=options.target_bytes)
         while True:
             try:
                 batch = next(batches, None)
             except PzConnectorError as error:
                 raise _ReadFaultError(error) from None
             if batch is None:
+                insert.flush()
                 return
-            insert_batch(self._cursor, target, batch, self._load._schema)
+            insert.add(batch)
             with self._load._landing:
                 self._load._tally.bytes += int(getattr(batch, "nbytes", 0))
             fault_point("after_batch")
             if is_checkpointing:
+                insert.flush()
                 self._checkpoint()
 
     def _checkpoint(self) -> None:

@@ -23,7 +23,7 @@ from pz_engine.connectors.fragments import SOURCE_PLACEHOLDER, AttachStep, Exten
 from pz_engine.duck.checked_scan import recover_scan, resolve_scan
 from pz_engine.duck.egress import copy_source, stream_batches, write_schema
 from pz_engine.duck.extensions import load_extension
-from pz_engine.duck.ingest import create_landing_table, insert_batch
+from pz_engine.duck.ingest import BatchInsert, create_landing_table
 from pz_engine.duck.quoting import quote_identifier, quote_literal
 from pz_engine.duck.schema_policies import reconcile
 from pz_engine.duck.session import DuckCursor
@@ -181,9 +181,11 @@ def land_batches(cursor: DuckCursor, harness: ConnectorHarness, entity: str, con
     schema = source.get_schema(spec, cancel)
     create_landing_table(cursor, LANDED, schema, contract)
     partitions = source.plan_read(spec, ReadHints(), cancel)
+    insert = BatchInsert(cursor, LANDED, schema)
     for partition in partitions:
         for batch in partition.read(BatchOptions(), cancel):
-            insert_batch(cursor, LANDED, batch, schema)
+            insert.add(batch)
+    insert.flush()
     source.close()
     return len(partitions)
 

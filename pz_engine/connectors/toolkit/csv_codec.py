@@ -6,9 +6,9 @@ import contextlib
 import csv
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from pz_engine.base.cancellation import CancelToken
@@ -16,6 +16,7 @@ from pz_engine.base.csv_headers import header_names, match_column
 from pz_engine.base.csv_records import LONGEST_ROW_BYTES, RaggedRow, csv_records, find_shape_problem
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.connectors.api import BatchOptions
+from pz_engine.connectors.toolkit.csv_split import MOST_PIECE_BYTES, CsvRange, FileVersion
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
 from pz_engine.connectors.toolkit.text_files import (
     compression_of,
@@ -37,10 +38,21 @@ __all__ = ["CsvPartition", "contract_schema"]
 _PADDED_CHUNK_ROWS = 8192
 
 
-def _rows_of_a_slice(batch: pa.RecordBatch, options: BatchOptions) -> int:
-    """Return how many rows of a block make one batch of the wanted size."""
-    fitting = batch.num_rows * options.target_bytes // max(1, batch.nbytes)
-    return max(1, min(options.max_rows, int(fitting)))
+class _ColumnMisfitError(Exception):
+    """A text of a column is not exactly a value of its type."""
+
+    def __init__(self, column: str, position: int) -> None:
+        self.column, self.position = column, position
+        super().__init__(column)
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """The first line of a file."""
+
+    fields: Sequence[str]
+    positions: Mapping[str, int | None]
+    """Field of each column of the contract, in its order; None for one that a folder gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +65,9 @@ class CsvPartition:
     contract: Mapping[str, str]
     partition_columns: tuple[str, ...]
 
+    part: CsvRange | None = None
+    """What to read of the only file; None stands for all of it."""
+
     def read(self, options: BatchOptions, cancel: CancelToken) -> Iterator[pa.RecordBatch]:
         """Yield batches in the order of the files.
 
@@ -61,33 +76,61 @@ class CsvPartition:
             Cancelled: the token was set.
         """
         for path in self.files:
-            row = 0
             operation = f"reading file '{self._shown(path)}'"
             with file_reading(operation, compression_of(path, self.options.compression)):
-                for columns in self._chunks(path, cancel):
-                    batch = self._typed_batch(path, columns, row)
-                    row += batch.num_rows
-                    size = _rows_of_a_slice(batch, options)
-                    for start in range(0, batch.num_rows, size):
-                        cancel.raise_if_set()
-                        yield batch.slice(start, size)
+                if self.part is None:
+                    yield from self._read_file(path, options, cancel)
+                else:
+                    yield from self._read_range(path, self.part, options, cancel)
 
-    def _chunks(self, path: Path, cancel: CancelToken) -> Iterator[dict[str, pa.Array]]:
-        """Yield the wanted columns of a file as text."""
-        options = self.options
-        shown = self._shown(path)
+    def _read_file(self, path: Path, options: BatchOptions, cancel: CancelToken) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        row = 0
+        header = self._header(path)
+        if header is None:
+            return
+        is_padded = self.options.ragged == "pad"
+        chunks = self._padded_chunks(path) if is_padded else self._arrow_chunks(path, header.fields)
+        try:
+            for chunk in chunks:
+                batch = self._typed_batch(path, header, chunk)
+                yield from _slices(batch, options, cancel)
+                row += batch.num_rows
+        except _ColumnMisfitError as misfit:
+            raise self._misfit(path, misfit, row) from None
+        except pa.ArrowInvalid:
+            if not self._is_header_only(path):
+                raise self._malformed(path) from None
+
+    def _read_range(
+        self, path: Path, part: CsvRange, options: BatchOptions, cancel: CancelToken
+    ) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        share = replace(options, target_bytes=max(1, options.target_bytes // part.readers))
+        header = self._header(path)
+        if header is None:
+            raise self._changed(path)
+        try:
+            for chunk in self._range_chunks(path, header.fields, part, share.target_bytes):
+                yield from _slices(self._typed_batch(path, header, chunk), share, cancel)
+        except (_ColumnMisfitError, pa.ArrowInvalid):
+            self._raise_first_fault(cancel)
+            raise self._changed(path) from None
+
+    def _raise_first_fault(self, cancel: CancelToken) -> None:
+        """Read the file from its beginning, so that what is reported is what a single reader would have met first."""
+        for _ in replace(self, part=None).read(BatchOptions(), cancel):
+            cancel.raise_if_set()
+
+    def _header(self, path: Path) -> _Header | None:
+        options, shown = self.options, self._shown(path)
         fields = read_header(path, options.encoding, options.compression, options.delimiter, shown_as=shown)
         if not fields:
-            return
+            return None
         refuse_repeated(fields, self.contract, shown)
-        positions = self._positions(path, header_names(fields))
-        chunks = self._padded_chunks(path) if self.options.ragged == "pad" else self._arrow_chunks(path, fields)
-        for chunk in chunks:
-            cancel.raise_if_set()
-            yield {
-                name: self._folder_texts(path, name, chunk) if position is None else _column(chunk, position)
-                for name, position in positions.items()
-            }
+        return _Header(fields, self._positions(path, header_names(fields)))
 
     def _positions(self, path: Path, names: tuple[str, ...]) -> dict[str, int | None]:
         positions: dict[str, int | None] = {}
@@ -110,29 +153,53 @@ class CsvPartition:
         return positions
 
     def _arrow_chunks(self, path: Path, fields: Sequence[str]) -> Iterator[list[pa.Array]]:
+        from pyarrow import csv as arrow_csv
+
+        with open_bytes(path, self.options.compression) as stream:
+            read_options = arrow_csv.ReadOptions(block_size=LONGEST_ROW_BYTES, encoding=self.options.encoding)
+            for batch in arrow_csv.open_csv(stream, read_options=read_options, **self._parsing(fields)):
+                yield batch.columns
+
+    def _range_chunks(
+        self, path: Path, fields: Sequence[str], part: CsvRange, target_bytes: int
+    ) -> Iterator[list[pa.Array]]:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        try:
-            with open_bytes(path, self.options.compression) as stream:
-                reader = arrow_csv.open_csv(
-                    stream,
-                    read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW_BYTES, encoding=self.options.encoding),
-                    parse_options=arrow_csv.ParseOptions(
-                        delimiter=self.options.delimiter, newlines_in_values=True, ignore_empty_lines=len(fields) > 1
+        with path.open("rb") as stream:
+            if FileVersion.of(stream) != part.version:
+                raise self._changed(path)
+            for start, end in part.pieces(min(target_bytes, MOST_PIECE_BYTES)):
+                stream.seek(start)
+                data = stream.read(end - start)
+                if len(data) < end - start:
+                    raise self._changed(path)
+                table = arrow_csv.read_csv(
+                    pa.BufferReader(data),
+                    # One block, for a piece is never cut within a record, and the other readers keep the processors busy.
+                    read_options=arrow_csv.ReadOptions(
+                        use_threads=False, block_size=len(data) + 1, column_names=list(fields)
                     ),
-                    convert_options=arrow_csv.ConvertOptions(
-                        column_types=dict.fromkeys(fields, pa.string()),
-                        null_values=[""],
-                        strings_can_be_null=True,
-                        quoted_strings_can_be_null=True,
-                    ),
+                    **self._parsing(fields),
                 )
-                for batch in reader:
-                    yield batch.columns
-        except pa.ArrowInvalid:
-            if not self._is_header_only(path):
-                raise self._malformed(path) from None
+                yield [column.chunk(0) for column in table.columns]
+
+    def _parsing(self, fields: Sequence[str]) -> dict[str, Any]:
+        """Return how Arrow is to take records: every field is text, and an empty one is NULL."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        return {
+            "parse_options": arrow_csv.ParseOptions(
+                delimiter=self.options.delimiter, newlines_in_values=True, ignore_empty_lines=len(fields) > 1
+            ),
+            "convert_options": arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(fields, pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            ),
+        }
 
     def _is_header_only(self, path: Path) -> bool:
         """Tell whether nothing follows the header; Arrow refuses such a file when its line has no end."""
@@ -159,7 +226,7 @@ class CsvPartition:
         if rows:
             yield _transpose(rows, width)
 
-    def _folder_texts(self, path: Path, name: str, chunk: Sequence[pa.Array]) -> pa.Array:
+    def _folder_texts(self, path: Path, name: str, rows: int) -> pa.Array:
         import pyarrow as pa
 
         value: str | None = None
@@ -167,24 +234,39 @@ class CsvPartition:
             key, separator, text = part.partition("=")
             if separator and key.lower() == name.lower():
                 value = None if text == "__HIVE_DEFAULT_PARTITION__" else unquote(text)
-        return pa.array([value] * len(chunk[0]), pa.string())
+        return pa.repeat(pa.scalar(value, pa.string()), rows)
 
-    def _typed_batch(self, path: Path, columns: Mapping[str, pa.Array], first_row: int) -> pa.RecordBatch:
+    def _typed_batch(self, path: Path, header: _Header, chunk: Sequence[pa.Array]) -> pa.RecordBatch:
         import pyarrow as pa
 
         arrays = []
-        for name, kind in self.contract.items():
+        for name, position in header.positions.items():
+            texts = self._folder_texts(path, name, len(chunk[0])) if position is None else _column(chunk, position)
             try:
-                arrays.append(typed(columns[name], kind))
+                arrays.append(typed(texts, self.contract[name]))
             except MisfitError as misfit:
-                line = self._line_of_row(path, first_row + misfit.position)
-                raise PzConnectorError(
-                    f"file '{self._shown(path)}', line {line}: column '{name}' holds a value that "
-                    f"{duck_type_of(kind)} cannot take unchanged",
-                    is_transient=False,
-                    hint=f"correct the file, or declare '{name}' with a type that holds the value, such as varchar",
-                ) from None
+                raise _ColumnMisfitError(name, misfit.position) from None
         return pa.RecordBatch.from_arrays(arrays, schema=contract_schema(self.contract))
+
+    def _misfit(self, path: Path, misfit: _ColumnMisfitError, rows_before: int) -> PzConnectorError:
+        name = misfit.column
+        try:
+            line = self._line_of_row(path, rows_before + misfit.position)
+        except (csv.Error, UnicodeError):
+            return self._malformed(path)
+        return PzConnectorError(
+            f"file '{self._shown(path)}', line {line}: column '{name}' holds a value that "
+            f"{duck_type_of(self.contract[name])} cannot take unchanged",
+            is_transient=False,
+            hint=f"correct the file, or declare '{name}' with a type that holds the value, such as varchar",
+        )
+
+    def _changed(self, path: Path) -> PzConnectorError:
+        return PzConnectorError(
+            f"file '{self._shown(path)}' changed while it was read",
+            is_transient=True,
+            hint="let a file be complete before it gets the name that is read",
+        )
 
     def _line_of_row(self, path: Path, row: int) -> int:
         open_text = text_opener(self.options.encoding, self.options.compression)
@@ -221,6 +303,15 @@ class CsvPartition:
 
     def _shown(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
+
+
+def _slices(batch: pa.RecordBatch, options: BatchOptions, cancel: CancelToken) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a batch in batches of the wanted size."""
+    fitting = batch.num_rows * options.target_bytes // max(1, batch.nbytes)
+    size = max(1, min(options.max_rows, int(fitting)))
+    for start in range(0, batch.num_rows, size):
+        cancel.raise_if_set()
+        yield batch.slice(start, size)
 
 
 def _column(chunk: Sequence[pa.Array], position: int) -> pa.Array:

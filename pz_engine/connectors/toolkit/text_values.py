@@ -32,8 +32,9 @@ _FLOATS = frozenset({"double", "float"})
 _KEPT_AS_TEXT = frozenset({"time", "uuid"})
 """Types without an Arrow twin that DuckDB would take; their texts are looked at here, so that the line can be named."""
 
-_LEAST = {"tinyint": -(2**7), "smallint": -(2**15), "ubigint": 0, "hugeint": -(2**127)}
-_MOST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "ubigint": 2**64 - 1, "hugeint": 2**127 - 1}
+_LEAST = {"tinyint": -(2**7), "smallint": -(2**15), "ubigint": 0}
+_MOST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "ubigint": 2**64 - 1}
+"""Ends of the types whose Arrow type holds more."""
 
 
 class MisfitError(Exception):
@@ -114,7 +115,7 @@ def typed(texts: pa.Array, kind: str) -> pa.Array:
         _check_range(values, kind)
     if kind in _FLOATS:
         _check_floats(texts, values, kind)
-    return pc.assume_timezone(values, "UTC") if kind == "timestamp" else values
+    return _as_moments(values) if kind == "timestamp" else values
 
 
 def _plainly_typed(texts: pa.Array, kind: str) -> pa.Array | None:
@@ -123,7 +124,7 @@ def _plainly_typed(texts: pa.Array, kind: str) -> pa.Array | None:
     import pyarrow.compute as pc
 
     target = pa.timestamp("us") if kind == "timestamp" else arrow_type_of(kind)
-    if kind in _LEAST or kind in _KEPT_AS_TEXT or kind == "timestamptz":
+    if kind in _KEPT_AS_TEXT or kind == "timestamptz":
         return None
     try:
         values = pc.cast(texts, target)
@@ -134,8 +135,12 @@ def _plainly_typed(texts: pa.Array, kind: str) -> pa.Array | None:
         return values
     if kind == "timestamp":
         is_plain = pc.all(pc.equal(pc.binary_length(texts), _PLAIN_TIMESTAMP_LENGTH)).as_py()
-        return pc.assume_timezone(values, "UTC") if is_plain else None
-    return values if pc.all(pc.equal(pc.cast(values, pa.string()), texts)).as_py() else None
+        return _as_moments(values) if is_plain else None
+    if not pc.all(pc.equal(pc.cast(values, pa.string()), texts)).as_py():
+        return None
+    if kind in _LEAST:
+        _check_range(values, kind)
+    return values
 
 
 def _shape(kind: str) -> str:
@@ -198,9 +203,14 @@ def _booleans(texts: pa.Array) -> pa.Array:
 
 
 def _check_range(values: pa.Array, kind: str) -> None:
-    for position, value in enumerate(values.to_pylist()):
-        if value is not None and not _LEAST[kind] <= value <= _MOST[kind]:
-            raise MisfitError(position)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_low = pc.less(values, pa.scalar(_LEAST[kind], values.type))
+    is_high = pc.greater(values, pa.scalar(_MOST[kind], values.type))
+    wrong = pc.index(pc.or_(is_low, is_high), pa.scalar(True)).as_py()
+    if wrong >= 0:
+        raise MisfitError(wrong)
 
 
 def _check_floats(texts: pa.Array, values: pa.Array, kind: str) -> None:
@@ -210,13 +220,20 @@ def _check_floats(texts: pa.Array, values: pa.Array, kind: str) -> None:
 
     if kind == "float":
         values = pc.cast(values, pa.float32(), safe=False)
-    is_suspect = pc.or_(pc.is_inf(values), pc.equal(values, 0))
-    if not pc.any(is_suspect).as_py():
+    suspects = pc.indices_nonzero(pc.or_(pc.is_inf(values), pc.equal(values, 0)))
+    if not len(suspects):
         return
-    means_it = pc.match_substring_regex(pc.if_else(is_suspect, texts, "0"), _ZERO_OR_NOT_FINITE)
+    means_it = pc.match_substring_regex(pc.take(texts, suspects), _ZERO_OR_NOT_FINITE)
     wrong = pc.index(means_it, pa.scalar(False)).as_py()
     if wrong >= 0:
-        raise MisfitError(wrong)
+        raise MisfitError(suspects[wrong].as_py())
+
+
+def _as_moments(values: pa.Array) -> pa.Array:
+    """Take times as times in UTC; Arrow keeps both as the same number, and would look up each one's zone."""
+    import pyarrow as pa
+
+    return values.view(pa.timestamp("us", "UTC"))
 
 
 def _first_failure(texts: pa.Array, target: pa.DataType) -> int:

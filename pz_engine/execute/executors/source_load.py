@@ -10,7 +10,7 @@ from pz_engine.base.fault_points import fault_point
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.connectors.api import BatchOptions, Connector, Partition, SyncStatePartition
 from pz_engine.connectors.capabilities import Capability
-from pz_engine.duck.ingest import create_landing_table, insert_batch
+from pz_engine.duck.ingest import BatchInsert, create_landing_table
 from pz_engine.duck.quoting import quote_identifier, staging_relation
 from pz_engine.duck.rejects import forget_rejects, land_rejects
 from pz_engine.events.types import NodeProgress
@@ -126,7 +126,7 @@ def _pump(
     totals = {"rows": 0, "bytes": 0, "batches": 0}
 
     def consume(batch: object) -> None:
-        totals["rows"] += insert_batch(cursor, relation, batch, schema)
+        totals["rows"] += insert.add(batch)
         totals["bytes"] += int(getattr(batch, "nbytes", 0))
         totals["batches"] += 1
         fault_point("after_batch")
@@ -136,8 +136,10 @@ def _pump(
     try:
         cursor.execute(f"drop table if exists {relation}")
         create_landing_table(cursor, relation, schema, node.columns)
+        insert = BatchInsert(cursor, relation, schema, most_waiting_bytes=context.engine.batch_bytes)
         channel = Channel(partitions, BatchOptions(target_bytes=context.engine.batch_bytes), attempt.cancel)
         channel.drain(consume)
+        insert.flush()
     except BaseException:
         _drop(attempt, relation)
         raise

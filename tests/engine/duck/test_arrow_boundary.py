@@ -12,17 +12,22 @@ import pytest
 
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.duck.egress import copy_source, stream_batches, write_schema
-from pz_engine.duck.ingest import create_landing_table, insert_batch
+from pz_engine.duck.ingest import ROW_GROUP, BatchInsert, create_landing_table
 from pz_engine.errors.exceptions import PzConnectorError, PzExecutionError
 
 UTC = dt.timezone.utc
 MOMENT = dt.datetime(2026, 3, 4, 5, 6, 7, 8, tzinfo=UTC)
 
 
+def _insert(cursor, batch, schema):
+    insert = BatchInsert(cursor, "staging.t", schema)
+    return insert.add(batch) + insert.flush()
+
+
 def _land(cursor, array, contract=None):
     batch = pa.RecordBatch.from_arrays([array], names=["c"])
     (column,) = create_landing_table(cursor, "staging.t", batch.schema, contract)
-    insert_batch(cursor, "staging.t", batch, batch.schema)
+    _insert(cursor, batch, batch.schema)
     return column.type, [row[0] for row in cursor.rows("select c from staging.t")]
 
 
@@ -110,7 +115,7 @@ def test_batch_of_another_shape_lands_nothing(cursor):
         pa.RecordBatch.from_pydict({"b": pa.array(["x"]), "a": pa.array([1], pa.int32())}),
     ):
         with pytest.raises(PzConnectorError, match="was announced"):
-            insert_batch(cursor, "staging.t", batch, announced)
+            _insert(cursor, batch, announced)
     assert cursor.count("staging.t") == 0
 
 
@@ -119,8 +124,46 @@ def test_names_of_a_batch_do_not_matter(cursor):
     announced = pa.schema([("a", pa.int32()), ("b", pa.int32())])
     create_landing_table(cursor, "staging.t", announced, None)
     batch = pa.RecordBatch.from_arrays([pa.array([1], pa.int32()), pa.array([2], pa.int32())], names=["x", "x"])
-    assert insert_batch(cursor, "staging.t", batch, announced) == 1
+    assert _insert(cursor, batch, announced) == 1
     assert cursor.rows("select a, b from staging.t") == [(1, 2)]
+
+
+def test_batches_land_in_whole_row_groups(cursor):
+    """Rows wait for others up to a size, keep their order, and the last ones land at the end."""
+    schema = pa.schema([("a", pa.int64()), ("t", pa.timestamp("us", "UTC"))])
+    create_landing_table(cursor, "staging.t", schema, None)
+    insert = BatchInsert(cursor, "staging.t", schema)
+    landed, start = [], 0
+    for rows in (50_000, 72_880, 60_000, 200_000, 0, 1):
+        values = pa.array(range(start, start + rows), pa.int64())
+        landed.append(
+            insert.add(pa.RecordBatch.from_arrays([values, values.cast(schema.field(1).type)], schema=schema))
+        )
+        start += rows
+    assert landed == [0, ROW_GROUP, 0, 2 * ROW_GROUP, 0, 0]
+    assert insert.flush() == start - 3 * ROW_GROUP
+    assert insert.flush() == 0
+    assert cursor.rows("select count(*), bool_and(a = rowid and epoch_us(t) = a) from staging.t") == [(start, True)]
+
+
+def test_large_batches_do_not_wait(cursor):
+    """Neither does one that makes those that wait too large."""
+    schema = pa.schema([("a", pa.string())])
+    create_landing_table(cursor, "staging.t", schema, None)
+    insert = BatchInsert(cursor, "staging.t", schema, most_waiting_bytes=1000)
+    batch = pa.RecordBatch.from_arrays([pa.array(["x" * 600])], schema=schema)
+    assert [insert.add(batch) for _ in range(3)] == [0, 2, 0]
+    assert insert.flush() == 1
+
+
+def test_a_time_zone_of_a_dictionary_or_a_second_is_kept(cursor):
+    """Every way a moment may arrive lands as its time in UTC."""
+    second = pa.array([60], pa.timestamp("s", "Asia/Kolkata"))
+    assert _land(cursor, second) == ("TIMESTAMP", [dt.datetime(1970, 1, 1, 0, 1)])
+    coded = pa.array([MOMENT, None, MOMENT], pa.timestamp("us", "Asia/Kolkata")).dictionary_encode()
+    assert _land(cursor, coded) == ("TIMESTAMP", [MOMENT.replace(tzinfo=None), None, MOMENT.replace(tzinfo=None)])
+    moments = pa.array([MOMENT, None], pa.timestamp("us", "Asia/Kolkata"))
+    assert _land(cursor, moments, {"c": "timestamptz"}) == ("TIMESTAMP WITH TIME ZONE", [MOMENT, None])
 
 
 def test_stream_is_complete_and_bounded(cursor):

@@ -8,6 +8,7 @@ import pytest
 from pz_engine import NodeProgress, NodeStatus
 from pz_engine.events.types import RunEvent
 from pz_engine.testing.project_factory import ProjectFactory
+from tests.engine.connectors.csv_splitting import small_limits
 
 PROJECT = 'name: demo\nversion: "1"\nengine: { force_universal: true, batch_bytes: 1048576, threads: 2 }\n'
 
@@ -97,3 +98,21 @@ def test_a_native_only_format_is_refused_clearly(project: ProjectFactory) -> Non
     assert load.error is not None
     assert load.error.code == "PZ0312"
     assert "force_universal" in load.error.message
+
+
+def test_a_large_file_is_read_in_ranges(project: ProjectFactory) -> None:
+    """Every row arrives once, and a fault names its line in the file."""
+    fill(project, 50_000)
+    with small_limits(readers=4, block_bytes=1024):
+        outcome = project.run()
+        assert outcome.exit_code == 0, [r.error for r in outcome.results]
+        with duckdb.connect() as connection:
+            found = connection.execute(
+                f"select count(*), count(distinct id), sum(id) from '{project.directory}/out/result/result.parquet'"
+            ).fetchall()
+        assert found == [(50_000, 50_000, 1_249_975_000)]
+        with (project.directory / "in" / "a.csv").open("a") as file:
+            file.write("1,a,2026-01-01 00:00:00,1.255\n")
+        load = next(result for result in project.run().results if result.status is NodeStatus.FAILED)
+    assert load.error is not None
+    assert "a.csv', line 50002: column 'price'" in load.error.message

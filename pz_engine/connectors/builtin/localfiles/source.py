@@ -6,6 +6,7 @@ Parquet and json are read by DuckDB only; csv and tsv also come as Arrow batches
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pz_engine.base.cancellation import CancelToken
@@ -43,8 +44,12 @@ class LocalFilesSource:
         return contract_schema(spec.columns or {})
 
     def plan_read(self, spec: ReadSpec, hints: ReadHints, cancel: CancelToken) -> Sequence[Partition]:
-        """Return one partition per file, or per `files_per_partition` files; the bounds are the engine's to apply."""
+        """Return one partition per file, or per `files_per_partition` files; the bounds are the engine's to apply.
+
+        Without that option a large file becomes several partitions, whose rows come in any order.
+        """
         from pz_engine.connectors.toolkit.csv_codec import CsvPartition
+        from pz_engine.connectors.toolkit.csv_split import plan_ranges
 
         del hints
         cancel.raise_if_set()
@@ -63,9 +68,16 @@ class LocalFilesSource:
                 hint="remove engine.force_universal, or use 'ragged: pad'",
             )
         size = int(spec.options.get("files_per_partition", 1))
+        ranges = {} if "files_per_partition" in spec.options else plan_ranges(found.files, options, cancel)
         groups = [found.files[start : start + size] for start in range(0, len(found.files), size)] or [()]
-        contract = spec.columns or {}
-        return [CsvPartition(files, found.root, options, contract, found.partition_columns) for files in groups]
+        whole = [
+            CsvPartition(files, found.root, options, spec.columns or {}, found.partition_columns) for files in groups
+        ]
+        return [
+            replace(partition, part=part)
+            for partition in whole
+            for part in (ranges.get(partition.files[0], (None,)) if partition.files else (None,))
+        ]
 
     def close(self) -> None:
         """Nothing is held open between calls."""
