@@ -90,8 +90,7 @@ def _line(text: str, *, is_whole: bool) -> str:
     In the first line of several a value may go on in the next ones, and what looks like its end may be part of it.
     """
     text = _INPUT.sub(r"\1 ***", text)
-    for mark in ("'", '"'):
-        text = _unquoted(text, mark, is_whole=is_whole)
+    text = _unquoted(text, is_whole=is_whole)
     text = _AFTER_QUOTE.sub(r"\1", text)
     output, position = [], 0
     for protected in _PROTECTED.finditer(text):
@@ -100,11 +99,14 @@ def _line(text: str, *, is_whole: bool) -> str:
     return "".join([*output, _NUMBER.sub("***", text[position:])])
 
 
-def _unquoted(text: str, mark: str, *, is_whole: bool) -> str:
-    names = _CONTRACTION if mark == "'" else _NAMED
-    hidden = {place for found in names.finditer(text) for place in range(*found.span())}
-    marks = [place for place, character in enumerate(text) if character == mark and place not in hidden]
+def _unquoted(text: str, *, is_whole: bool) -> str:
+    """Replace all between the first mark and the last, of either kind: a value in one may hold the other."""
+    hidden = {
+        place for names in (_CONTRACTION, _NAMED) for found in names.finditer(text) for place in range(*found.span())
+    }
+    marks = [place for place, character in enumerate(text) if character in "'\"" and place not in hidden]
     if not marks:
         return text
     end = marks[-1] + 1 if is_whole and len(marks) > 1 else len(text)
+    mark = text[marks[0]]
     return f"{text[: marks[0]]}{mark}***{mark}{text[end:]}"

@@ -51,6 +51,7 @@ from pz_engine.resilience.backoff import retry_delay
 
 _UNEXPECTED = "PZ0500"
 _UNTOLD = frozenset({"PZ0506", "PZ0525", UNRESPONSIVE})
+_TRY_AGAIN = "run 'pz retry' later; if it stays, check the connection's settings and the network"
 _OUT_OF_MEMORY_ADVICE = "\n\npz: raise engine.duckdb.memory_limit, or lower engine.duckdb.threads"
 _SPILL_IS_FULL = (
     "rows that do not fit in memory do not fit on the disk of the spill folder either\nnext step: free space there, set "
@@ -168,7 +169,8 @@ class NodeRunner:
                 observed_schema=error.observed_schema,
             )
         if isinstance(error, PzConnectorError):
-            message = f"{error.message}\nnext step: {error.hint}" if error.hint else error.message
+            hint = error.hint or (_TRY_AGAIN if error.is_transient else None)
+            message = f"{error.message}\nnext step: {hint}" if hint else error.message
             return _Failure(
                 node, error.code or "PZ0501", message, error.is_transient, 0, delivery, timings, error.retry_after
             )
@@ -181,10 +183,9 @@ class NodeRunner:
                 return _Failure(node, "PZ0532", message, False, 0, delivery, timings)
             if error.is_out_of_spill_space:
                 return _Failure(node, "PZ0532", _SPILL_IS_FULL, False, 0, delivery, timings)
-            is_remote = isinstance(node, (SourceLoadNode, SinkWriteNode))
-            return _Failure(
-                node, "PZ0501", _with_advice(error.summary), error.is_transient and is_remote, 0, delivery, timings
-            )
+            is_transient = error.is_transient and isinstance(node, (SourceLoadNode, SinkWriteNode))
+            message = f"{error.summary}\nnext step: {_TRY_AGAIN}" if is_transient else _with_advice(error.summary)
+            return _Failure(node, "PZ0501", message, is_transient, 0, delivery, timings)
         if isinstance(error, OSError):
             return _Failure(node, *self._input_output(error), False, 0, delivery, timings)
         message = str(error) if isinstance(error, PzError) else sanitize(f"{type(error).__name__}: {error}")

@@ -62,13 +62,13 @@ class SetupLedger:
             ) from None
 
 
-def _next_step(step: SetupStep, error: DuckStatementError) -> str:
+def _next_step(step: SetupStep, error: DuckStatementError) -> str | None:
+    if error.is_transient:
+        return None
     if isinstance(step, AttachStep) and "not a valid DuckDB database" in error.raw:
         return "correct 'path' of the connection: it must name a file that DuckDB wrote"
     if isinstance(step, AttachStep) and "newer version" in error.raw:
         return "pip install --upgrade duckdb"
-    if error.is_transient:
-        return "run 'pz retry' later; another process may be using it"
     return "correct the connection's settings and credentials, and test them with 'pz validate --connect'"
 
 

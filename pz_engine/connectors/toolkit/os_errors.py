@@ -20,7 +20,7 @@ def as_connector_error(error: OSError, operation: str) -> PzConnectorError:
     reason = error.strerror or type(error).__name__
     is_transient = error.errno in TRANSIENT_ERRORS
     problem = diagnose(error)
-    hint = problem.hint if problem.code != "PZ0500" else "run 'pz retry' later" if is_transient else None
+    hint = problem.hint if problem.code != "PZ0500" else None
     return PzConnectorError(f"{operation} failed: {reason}", is_transient=is_transient, hint=hint)
 
 

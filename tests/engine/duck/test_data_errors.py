@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pz_engine.base.redact import sanitize
@@ -91,6 +91,8 @@ def test_message_of_a_failed_statement_holds_no_value(statement: str) -> None:
     after=st.text("abc'\"` \n\r\t:{}[],;\\0", max_size=6),
     text=st.sampled_from([SENTINEL, f"{SENTINEL} to INT32 {SENTINEL}", f'column "{SENTINEL}"', f"LINE 1: {SENTINEL}"]),
 )
+@example(kind="decimal(9, 2)", before='"', after="'", text=SENTINEL)
+@example(kind="date", before="'", after='"', text=SENTINEL)
 def test_no_cast_shows_the_text_it_refused(kind: str, before: str, after: str, text: str) -> None:
     """Quotes, line ends and texts that look like the message itself do not let a cell through."""
     raw = refusal(f"select cast(? as {kind})", [f"{before}{text}{after}"])

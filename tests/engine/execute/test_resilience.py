@@ -86,6 +86,9 @@ def test_exhausted_and_permanent_failures_are_final(project: ProjectFactory, scr
     outcome = project.run()
     failed = result_of(outcome, "src_api__things")
     assert (failed.error.code, failed.stats.attempts, failed.stats.is_transient) == ("PZ0501", 3, True)
+    assert failed.error.message.endswith(
+        "\nnext step: run 'pz retry' later; if it stays, check the connection's settings and the network"
+    )
     assert {result.status for result in outcome.results if result is not failed} == {NodeStatus.SKIPPED}
 
     scripted.reads.clear()

@@ -87,7 +87,7 @@ def expected(directory: Path, highest: str, condition: str) -> set[int]:
         }
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(history=histories())
 def test_second_run_takes_what_its_condition_takes(
     history: tuple[str, list[str], list[str], str, str], places: Iterator[Path]

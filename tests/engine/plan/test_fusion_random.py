@@ -184,7 +184,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return (base / str(number) for number in itertools.count())
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(project=projects())
 def test_fusion_changes_nothing_that_lands(project: Project, places: Iterator[Path]) -> None:
     """Destinations, exit code and every node's status, count and message are those of `fusion: off`.

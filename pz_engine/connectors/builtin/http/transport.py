@@ -274,35 +274,37 @@ def _failed(url: httpx.URL, response: httpx.Response) -> PzConnectorError:
     return PzConnectorError(message, is_transient=False, hint=hint)
 
 
-def _next_step(status: int) -> str:
+def _next_step(status: int) -> str | None:
+    """Return what to do about a status; None where only trying again later is left."""
     if status in _DENIED:
         return "check the credentials of the connection"
     if status == _TOO_MANY:
-        return "set rate_limit on the connection, and run 'pz retry' later"
-    if status in TRANSIENT_STATUSES or status in _SERVER_FAULTS:
-        return "run 'pz retry' later; if it stays, ask whoever runs the server"
+        return "set rate_limit on the connection to what the server allows"
+    if status in TRANSIENT_STATUSES:
+        return None
+    if status in _SERVER_FAULTS:
+        return "ask whoever runs the server"
     if status in _REDIRECTS:
         return "correct base_url or path: the server gives no address to go on to"
     return "check base_url, and path and query of the entity"
 
 
-def _cause(error: Exception) -> tuple[str, str]:
-    """Return what happened and the next step."""
-    later = "run 'pz retry' later; if it stays, check base_url and the network"
+def _cause(error: Exception) -> tuple[str, str | None]:
+    """Return what happened and what to do; None where only trying again later is left."""
     if isinstance(error, httpx.TimeoutException):
-        return "the server did not answer in time", "raise timeout_seconds of the connection, or run 'pz retry' later"
+        return "the server did not answer in time", "raise timeout_seconds of the connection, or try again later"
     if _is_certificate(error):
         return (
             "the server's certificate is not trusted",
             "set SSL_CERT_FILE to a file with the certificate authority that signed it",
         )
     if isinstance(error, httpx.ConnectError):
-        return "the server cannot be reached", later
+        return "the server cannot be reached", None
     if isinstance(error, httpx.InvalidURL):
         return "the address cannot be used", "correct base_url, or path and query of the entity"
     if isinstance(error, httpx.DecodingError):
         return "the answer's compression is damaged", "ask for it plain with headers: { Accept-Encoding: identity }"
-    return f"the connection failed ({type(error).__name__})", later
+    return f"the connection failed ({type(error).__name__})", None
 
 
 def _is_certificate(error: BaseException) -> bool:
