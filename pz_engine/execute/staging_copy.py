@@ -61,9 +61,19 @@ def open_copy(
     except DuckStatementError as error:
         if session is not None:
             session.close()
-        target.unlink(missing_ok=True)
+        _remove(target)
         note(f"run {run_id}: nothing is taken from its staging database: {error.summary.splitlines()[0]}")
         return None
+
+
+def _log_of(database: Path) -> Path:
+    """Return the file of what was committed since the last checkpoint."""
+    return database.with_name(f"{database.name}.wal")
+
+
+def _remove(database: Path) -> None:
+    database.unlink(missing_ok=True)
+    _log_of(database).unlink(missing_ok=True)
 
 
 def _copy(
@@ -73,7 +83,7 @@ def _copy(
     open_database: Callable[[Path | None], DuckSession],
     note: Callable[[str], None],
 ) -> bool:
-    """Copy the file while it is held open, so that nobody else writes it."""
+    """Copy the file and its log while it is held open, so that nobody else writes them."""
     try:
         with (
             open_database(None) as session,
@@ -82,12 +92,11 @@ def _copy(
         ):
             if not is_usable:
                 return False
-            if prior.with_name(f"{prior.name}.wal").exists():
-                note(f"run {run_id}: nothing is taken from its staging database, which was not closed")
-                return False
-            shutil.copyfile(prior, target)
+            for source, copy in ((prior, target), (_log_of(prior), _log_of(target))):
+                if source.exists():
+                    shutil.copyfile(source, copy)
     except OSError as error:
-        target.unlink(missing_ok=True)
+        _remove(target)
         reason = error.strerror or type(error).__name__
         note(f"run {run_id}: nothing is taken from its staging database, which cannot be copied: {reason}")
         return False
