@@ -13,6 +13,9 @@ from collections.abc import Callable, Sequence
 
 from pz_engine.events.types import RunEvent
 
+_GATHER_SECONDS = 0.005
+"""No consumer hears of an event later than this because of gathering."""
+
 Consumer = Callable[[RunEvent], None]
 """Receives every event in publication order, on the bus's thread."""
 
@@ -31,6 +34,7 @@ class EventBus:
         self._queue: queue.SimpleQueue[RunEvent | None] = queue.SimpleQueue()
         self._is_closed = False
         self._is_abandoned = False
+        self._closing = threading.Event()
         self._reader = threading.Thread(target=self._deliver, name="pz-events", daemon=True)
         self._reader.start()
 
@@ -53,12 +57,13 @@ class EventBus:
         if not self._is_closed:
             self._is_closed = True
             self._queue.put(None)
+            self._closing.set()
         self._reader.join(timeout)
         self._is_abandoned = self._reader.is_alive()
         return not self._is_abandoned
 
     def _deliver(self) -> None:
-        while (event := self._queue.get()) is not None:
+        while (event := self._next()) is not None:
             for consumer in tuple(self._consumers):
                 if self._is_abandoned:
                     return
@@ -66,6 +71,17 @@ class EventBus:
                     consumer(event)
                 except Exception as error:
                     self._drop(consumer, error)
+
+    def _next(self) -> RunEvent | None:
+        """Return the next event, None at the end; woken from an empty queue, it lets a few events gather first.
+
+        A wake-up for each event of a busy run would take the interpreter from its workers thousands of times.
+        """
+        with contextlib.suppress(queue.Empty):
+            return self._queue.get_nowait()
+        event = self._queue.get()
+        self._closing.wait(_GATHER_SECONDS)
+        return event
 
     def _drop(self, consumer: Consumer, error: Exception) -> None:
         self._consumers.remove(consumer)
