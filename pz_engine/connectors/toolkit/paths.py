@@ -9,6 +9,7 @@ import glob
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".pz-"
@@ -97,8 +98,11 @@ def _folders_below(top: Path) -> Iterator[Path]:
 def _one_per_real_file(paths: Iterable[Path]) -> tuple[Path, ...]:
     """Drop further names of a file; the one with the fewest folders stays, of those the first."""
     kept: dict[str, Path] = {}
+    real_folder = cache(os.path.realpath)  # resolving every file anew takes longer than opening it
     for path in sorted(paths, key=lambda path: (len(path.parts), str(path))):
-        kept.setdefault(os.path.realpath(path), path)
+        folder, name = os.path.split(path)
+        is_link = os.path.islink(path)  # noqa: PTH114 - paths by the thousand
+        kept.setdefault(os.path.realpath(path) if is_link else os.path.join(real_folder(folder), name), path)  # noqa: PTH118
     return tuple(sorted(kept.values(), key=str))
 
 
