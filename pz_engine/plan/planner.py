@@ -133,7 +133,8 @@ class _Planner:
         if not isinstance(connector, SinkConnector):
             self._refuse(node, "PZ0301", f"connector '{name}' cannot write; '{node.name}' needs it to")
             return universal
-        for refusal in write_refusals(self._compiled, node, connector):
+        refusals = tuple(write_refusals(self._compiled, node, connector))
+        for refusal in refusals:
             self._refuse(node, refusal.code, refusal.message, refusal.hint)
         copy: NativeCopy | None = None
         sink = connector.open_sink(connector_config(self._compiled, node.connection))
@@ -141,7 +142,8 @@ class _Planner:
             if Capability.NATIVE_COPY in connector.capabilities:
                 copy = sink.native_copy(write_spec(node))
         except PzConnectorError as error:
-            self._refuse(node, error.code or "PZ0353", error.message, error.hint)
+            if error.code not in {refusal.code for refusal in refusals}:
+                self._refuse(node, error.code or "PZ0353", error.message, error.hint)
             return replace(universal, reason=f"arrow stream: {name}, native copy refused ({error.code or 'PZ0353'})")
         finally:
             with contextlib.suppress(Exception):
