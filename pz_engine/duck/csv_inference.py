@@ -6,7 +6,7 @@ A type is chosen only when every value seen fits it exactly; anything doubtful s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 
@@ -69,7 +69,9 @@ def infer_types(cursor: DuckCursor, text_scan: str, columns: Sequence[str], *, w
     Raises:
         DuckStatementError: the scan itself failed.
     """
-    with _sample(cursor, text_scan) as sample:
+    if not columns:
+        return {}
+    with _sample(cursor, text_scan, columns) as sample:
         found: Mapping[str, tuple[TextType, ...] | None] = _first_look(cursor, sample, columns)
         for rows in (sample, *((text_scan,) if whole_file else ())):
             open_tests = {name: _CANDIDATES if found.get(name) is None else found[name] or () for name in columns}
@@ -114,9 +116,12 @@ def _format_looks(date_format: str) -> re.Pattern[str]:
 
 
 @contextmanager
-def _sample(cursor: DuckCursor, text_scan: str) -> Iterator[str]:
-    """Keep the first rows of a scan for the block; they are asked about more than once."""
-    cursor.execute(f"create or replace temp table {_SAMPLE_TABLE} as select * from {text_scan} limit {SAMPLE_ROWS}")
+def _sample(cursor: DuckCursor, text_scan: str, columns: Iterable[str]) -> Iterator[str]:
+    """Keep columns of a scan's first rows for the block; they are asked about more than once."""
+    items = ", ".join(map(quote_identifier, columns))
+    cursor.execute(
+        f"create or replace temp table {_SAMPLE_TABLE} as select {items} from {text_scan} limit {SAMPLE_ROWS}"
+    )
     try:
         yield _SAMPLE_TABLE
     finally:
@@ -138,7 +143,7 @@ def decided_formats(cursor: DuckCursor, text_scan: str, declared: Mapping[str, s
     }
     if not tests:
         return {}
-    with _sample(cursor, text_scan) as sample:
+    with _sample(cursor, text_scan, tests) as sample:
         survivors = _survivors(cursor, sample, tests)
     decided: dict[str, str] = {}
     for name, passed in survivors.items():

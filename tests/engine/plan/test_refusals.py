@@ -18,7 +18,9 @@ api: { connector: scripted }
 """
 TYPES = "columns: { id: 'bigint', seq: 'bigint' }"
 WINDOW = "sync: { mode: 'incremental', cursor: 'seq', max_window: 10, initial: 0 }"
-DATED = "columns: { day: 'date' }, sync: { mode: 'incremental', cursor: 'day', max_window: '1d', initial: '2024-01-01' }"
+DATED = (
+    "columns: { day: 'date' }, sync: { mode: 'incremental', cursor: 'day', max_window: '1d', initial: '2024-01-01' }"
+)
 FROM_FILES = "SELECT * FROM {{ source('files', 't') }}"
 
 REFUSED = {
