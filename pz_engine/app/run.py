@@ -38,7 +38,7 @@ from pz_engine.execute.node_runner import NodeRunner
 from pz_engine.execute.orchestrator import DispatchOutcome, Orchestrator
 from pz_engine.execute.prior_database import PriorDatabase
 from pz_engine.execute.reuse import reused_tables
-from pz_engine.execute.run_dir import RunDirectory
+from pz_engine.execute.run_dir import RunDirectory, claim_run
 from pz_engine.execute.setup_ledger import SetupLedger
 from pz_engine.execute.staging_copy import TakenOver, open_copy
 from pz_engine.execute.units import build_units
@@ -126,6 +126,12 @@ class _Run:
         self._closing = contextlib.ExitStack()
 
     def execute(self) -> RunOutcome:
+        with self._closing:
+            if self._prepared.resume is not None:
+                self._closing.callback(claim_run(self._prepared.resume.database.parent))
+            return self._execute()
+
+    def _execute(self) -> RunOutcome:
         newest = next(iter(run_directories(self._project_dir)), None)
         start = start_of(newest.name) if newest is not None else None
         # Compared with now: a run that started while this one prepared is newer than this one's id, but never than now.
@@ -136,7 +142,7 @@ class _Run:
                 f"the clock is behind run {newest.name}, which stays the latest one for 'pz retry' until it is passed"
             )
         try:
-            with self._closing, self._open_state() as stores:
+            with self._open_state() as stores:
                 observed = _Observed()
                 with contextlib.suppress(Cancelled):  # then nothing is dispatched and nothing stored
                     self._observe(stores, observed)
@@ -194,8 +200,11 @@ class _Run:
                 loads = [node for node_id in resume.reuse if isinstance(node := by_id[node_id], SourceLoadNode)]
                 names = reused_tables(loads)
                 copied = open_copy(resume.database, resume.run_id, database, open_here, names, self._note)
-            for text in resume.notes(is_copied=copied is not None) if resume is not None else ():
-                self._note(text)
+            if resume is not None:
+                present = copied[1].tables if copied is not None else frozenset()
+                reused = [node_id for node_id in resume.reuse if by_id[node_id].name in present]
+                for text in resume.notes(len(reused)):
+                    self._note(text)
             if copied is not None:
                 return copied
             return open_here(database), None if resume is not None and resume.reuse else TakenOver()

@@ -130,7 +130,8 @@ def _prior_run(project_dir: Path, run_id: str, notes: list[str]) -> StoredRun:
         )
     if found is None:
         which = "no run" if run_id == LATEST else f"no readable run '{run_id}'"
-        raise PzStateError("PZ0502", f"there is {which} to retry", hint="pz run")
+        passed = "; ".join(notes)
+        raise PzStateError("PZ0502", f"there is {which} to retry{f': {passed}' if passed else ''}", hint="pz run")
     if found.results.status is RunStatus.RUNNING:
         raise PzStateError(
             "PZ0503", f"run {found.run_id} did not reach its end, so nothing is known of it", hint="pz run"

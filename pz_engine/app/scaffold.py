@@ -88,6 +88,12 @@ def scaffold(target: Path, template_id: str | None = None) -> Scaffolded:
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         what = "is not empty" if directory.is_dir() else "is a file"
         raise PzConfigError("PZ0130", f"'{target}' {what}", hint="choose a new folder, or empty this one")
+    if set(str(directory)) & set("*?"):
+        raise PzConfigError(
+            "PZ0130",
+            f"the path of '{target}' has a * or a ?, which stand for other names",
+            hint="choose another folder",
+        )
     wanted = directory.resolve().name
     name = project_name(wanted)
     source = _TEMPLATES / template.id

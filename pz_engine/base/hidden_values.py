@@ -61,7 +61,7 @@ class HiddenValues:
         """
         spelled: dict[str, str] = {}
         for value, shown in (shown_as or {}).items():
-            for text in (value, *_parts(value)):
+            for text in {each: None for part in (value, *_parts(value)) for each in (part, unquote(part))}:
                 if len(text.strip()) >= SHORTEST:
                     spelled.setdefault(text, shown)
                     spelled.setdefault(quote(text, safe=""), shown)

@@ -6,6 +6,7 @@ Alterations run in the caller's transaction; nothing is ever narrowed, dropped o
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from pz_engine.duck.quoting import quote_identifier
 from pz_engine.duck.session import DuckCursor
@@ -54,16 +55,41 @@ def reconcile(cursor: DuckCursor, target_table: str, source_query: str, policy: 
             _retype(cursor, target_table, target, column, policy)
 
 
+def refuse_collated_keys(cursor: DuckCursor, target_table: str, keys: Sequence[str]) -> None:
+    """Refuse to merge by a key that the target compares otherwise than byte by byte, as staged rows are compared.
+
+    Two keys that only the target takes for one would overwrite each other without a word.
+
+    Raises:
+        PzConnectorError: permanent; names the column and its collation.
+    """
+    where, values = _place(target_table)
+    for (sql,) in cursor.rows(f"select sql from duckdb_tables() where {where}", values):
+        for key in keys:
+            name = rf"(?:{re.escape(key)}|{re.escape(quote_identifier(key))})"
+            found = re.search(rf"[(,]\s*{name} VARCHAR COLLATE (\w+)", str(sql), re.IGNORECASE)
+            if found is not None:
+                raise _refusal(
+                    target_table,
+                    f"compares its key '{key}' by the collation {found[1]}, which takes different keys for one",
+                    f"merge into a table whose column '{key}' has no collation",
+                )
+
+
 def table_columns(cursor: DuckCursor, table: str) -> tuple[ColumnType, ...]:
     """Return the columns of a table given by its quoted name, or nothing when it does not exist."""
-    parts = [part.replace('""', '"') for part in re.findall(r'"((?:[^"]|"")*)"', table)]
-    places = dict(zip(("table_name", "schema_name", "database_name"), reversed(parts), strict=False))
-    where = " and ".join(f"lower({place}) = lower(?)" for place in places)
+    where, values = _place(table)
     rows = cursor.rows(
-        f"select column_name, data_type from duckdb_columns() where {where} order by column_index",
-        list(places.values()),
+        f"select column_name, data_type from duckdb_columns() where {where} order by column_index", values
     )
     return tuple(ColumnType(str(row[0]), str(row[1])) for row in rows)
+
+
+def _place(table: str) -> tuple[str, list[str]]:
+    """Return the condition on DuckDB's catalog that finds a table, and its values."""
+    parts = [part.replace('""', '"') for part in re.findall(r'"((?:[^"]|"")*)"', table)]
+    places = dict(zip(("table_name", "schema_name", "database_name"), reversed(parts), strict=False))
+    return " and ".join(f"lower({place}) = lower(?)" for place in places), list(places.values())
 
 
 def widened_type(left: str, right: str) -> str | None:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from pz_engine.base.file_versions import FileVersion
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.connectors.fragments import NativeScan
-from pz_engine.duck.checked_scan import ResolvedScan, recover_scan, resolve_scan
+from pz_engine.duck.checked_scan import ResolvedScan, recover_scan, resolve_scan, shown
 from pz_engine.duck.session import DuckCursor
 from pz_engine.duck.statement_error import DuckStatementError
 from pz_engine.errors.exceptions import PzConnectorError
@@ -31,6 +32,22 @@ class PreparedScan:
     scan: NativeScan
     resolved: ResolvedScan
     bounds: Bounds
+    versions: tuple[FileVersion | None, ...] = ()
+    """Of the scan's files, as they were before any statement read them."""
+
+    def refuse_changed_files(self) -> None:
+        """Refuse rows of a file that somebody wrote meanwhile: they may be of both contents, or of neither.
+
+        Raises:
+            PzConnectorError: transient; names the file.
+        """
+        for path, version in zip(self.scan.files, self.versions, strict=True):
+            if FileVersion.at(path) != version:
+                raise PzConnectorError(
+                    f"file '{shown(path, self.scan)}' changed while it was read",
+                    is_transient=True,
+                    hint="run it again once nobody writes the file any more",
+                )
 
     @property
     def query(self) -> str:
@@ -57,7 +74,8 @@ def prepare_scan(context: RunContext, cursor: DuckCursor, node: SourceLoadNode, 
     if scan.verify is not None:
         scan.verify()
     context.setup.ensure(cursor, scan.setup, writes=node.connection in context.written_connections)
-    return PreparedScan(node, scan, resolve_scan(cursor, scan, node.columns), bounds)
+    versions = tuple(map(FileVersion.at, scan.files))
+    return PreparedScan(node, scan, resolve_scan(cursor, scan, node.columns), bounds, versions)
 
 
 def recover(

@@ -14,11 +14,12 @@ from pz_engine.compile.dag import SinkWriteNode
 from pz_engine.connectors.fragments import SOURCE_PLACEHOLDER, NativeCopy
 from pz_engine.duck.egress import copy_source
 from pz_engine.duck.quoting import staging_relation
-from pz_engine.duck.schema_policies import reconcile
+from pz_engine.duck.schema_policies import reconcile, refuse_collated_keys
 from pz_engine.duck.session import DuckCursor
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.execute.context import RunContext
 from pz_engine.execute.opened import open_sink
+from pz_engine.model.policies import Strategy
 from pz_engine.plan.specs import write_spec
 
 
@@ -72,6 +73,8 @@ def run_copy(
         with cursor.transaction() if copy.is_transactional else contextlib.nullcontext():
             if copy.target_table is not None:
                 reconcile(cursor, copy.target_table, f"select * from {relation}", node.schema_policy)
+                if node.strategy is Strategy.MERGE:
+                    refuse_collated_keys(cursor, copy.target_table, node.keys)
             rows = 0
             for statement in copy.statements:
                 rows = cursor.changed_rows(statement.replace(SOURCE_PLACEHOLDER, source))

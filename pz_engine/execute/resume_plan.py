@@ -40,17 +40,17 @@ class ResumePlan:
     lost: int = 0
     """Parts that could have been taken if the database was still there."""
 
-    def notes(self, *, is_copied: bool) -> tuple[str, ...]:
+    def notes(self, taken_over: int) -> tuple[str, ...]:
         """Say what is taken, and from which run.
 
         Args:
-            is_copied: the database of this run began as a copy of the prior one's.
+            taken_over: loads whose rows are in the database of this run.
         """
         found = []
         if self.lost:
             found.append(f"run {self.run_id} has no staging database any more, so everything is extracted again")
-        if self.reuse and is_copied:
-            found.append(f"{len(self.reuse)} source load(s) are reused from run {self.run_id}")
+        if taken_over:
+            found.append(f"{taken_over} source load(s) are reused from run {self.run_id}")
         if self.carried:
             found.append(f"{len(self.carried)} committed sink(s) are carried forward from run {self.run_id}")
         return tuple(found)

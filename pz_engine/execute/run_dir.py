@@ -5,16 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from pz_engine.base.atomic_files import write_atomically
 from pz_engine.base.file_locks import FileLock, LockHeldError
 from pz_engine.base.stable_json import pretty_json
+from pz_engine.errors.exceptions import PzStateError
 
 _PROBE_SECONDS: Final = 5.0
 """Longest wait for the lock of a directory this run has just made: only probes of other processes touch it."""
+
+_CLAIM_SECONDS: Final = 1.0
+"""Longest wait for the lock of a run to continue, which probes touch and another retry keeps."""
 
 
 class RunDirectory:
@@ -58,3 +62,24 @@ class RunDirectory:
         """Remove the spill directory and drop the lock."""
         shutil.rmtree(self.spill, ignore_errors=True)
         self._lock.release()
+
+
+def claim_run(directory: Path) -> Callable[[], None]:
+    """Take the lock of a run that is to be continued, so that nobody else continues or cleans it meanwhile.
+
+    Returns:
+        What gives it back.
+
+    Raises:
+        PzStateError: `PZ0503`, somebody else has it.
+    """
+    lock = FileLock(directory / ".lock", wait_seconds=_CLAIM_SECONDS)
+    try:
+        lock.acquire()
+    except LockHeldError:
+        raise PzStateError(
+            "PZ0503", f"run {directory.name} is continued by another process", hint="wait for its end, then: pz retry"
+        ) from None
+    except OSError:  # what cannot be locked cannot be cleaned either
+        return lambda: None
+    return lock.release

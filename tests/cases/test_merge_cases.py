@@ -161,3 +161,23 @@ def test_every_handle_is_closed_when_a_run_ends(stock: ProjectFactory) -> None:
         for path in (stock.directory / "mart.duckdb", staging):
             code = f"import duckdb; duckdb.connect({str(path)!r}).close()"
             assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("column", ["k", "a key"])
+def test_key_that_the_table_compares_by_a_collation_is_refused(factory: ProjectFactory, column: str) -> None:
+    """Staged keys are told apart byte by byte; a table that takes two of them for one would lose a row in silence."""
+    with duckdb.connect(str(factory.directory / "wh.duckdb")) as connection:
+        connection.execute(f'create table t ("{column}" varchar collate nocase, v int)')
+        connection.execute("insert into t values ('a', 0)")
+    factory.connections("wh: { connector: duckdb, path: wh.duckdb }\n")
+    factory.pipeline(
+        "p",
+        f"INSERT INTO {{{{ sink('wh', 't', strategy: 'merge', keys: ['{column}']) }}}}\n"
+        f"SELECT * FROM (VALUES ('a', 1), ('A', 2)) x(\"{column}\", v)",
+    )
+    outcome = factory.run()
+    assert outcome.exit_code == 1
+    (message,) = [result.error.message for result in outcome.results if result.error is not None]
+    assert f"compares its key '{column}' by the collation nocase" in message
+    with duckdb.connect(str(factory.directory / "wh.duckdb")) as connection:
+        assert connection.execute("from t").fetchall() == [("a", 0)]

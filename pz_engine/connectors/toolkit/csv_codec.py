@@ -14,9 +14,10 @@ from urllib.parse import unquote
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.csv_headers import header_names, match_column
 from pz_engine.base.csv_records import LONGEST_ROW_BYTES, RaggedRow, csv_records, find_shape_problem
+from pz_engine.base.file_versions import FileVersion
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.connectors.api import BatchOptions
-from pz_engine.connectors.toolkit.csv_split import MOST_PIECE_BYTES, CsvRange, FileVersion
+from pz_engine.connectors.toolkit.csv_split import MOST_PIECE_BYTES, CsvRange
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
 from pz_engine.connectors.toolkit.text_files import (
     compression_of,
@@ -78,10 +79,13 @@ class CsvPartition:
         for path in self.files:
             operation = f"reading file '{self._shown(path)}'"
             with file_reading(operation, compression_of(path, self.options.compression)):
+                version = FileVersion.at(path) if self.part is None else self.part.version
                 if self.part is None:
                     yield from self._read_file(path, options, cancel)
                 else:
                     yield from self._read_range(path, self.part, options, cancel)
+                if FileVersion.at(path) != version:
+                    raise self._changed(path)
 
     def _read_file(self, path: Path, options: BatchOptions, cancel: CancelToken) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

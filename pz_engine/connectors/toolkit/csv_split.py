@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.csv_records import LONGEST_ROW_BYTES
+from pz_engine.base.file_versions import FileVersion
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
 from pz_engine.connectors.toolkit.text_files import compression_of
 
@@ -35,22 +36,6 @@ MOST_PIECE_BYTES = 4 * 1024**2
 """What a reader takes at a time; larger pieces are no faster and keep more memory."""
 
 _MARK = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, slots=True)
-class FileVersion:
-    """What tells one content of a path from the next."""
-
-    device: int
-    inode: int
-    size: int
-    modified_ns: int
-
-    @classmethod
-    def of(cls, stream: BinaryIO) -> FileVersion:
-        """Look at an open file."""
-        found = os.fstat(stream.fileno())
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,11 @@ def _run_once(attempt: Attempt, group: _Group, root: Node) -> tuple[int, NativeC
 
     def count_scans() -> None:
         group.counts = collect(cursor)
+        for node_id, scan in group.scans.items():
+            try:
+                scan.refuse_changed_files()
+            except PzConnectorError as error:
+                raise MemberFailure(node_id, error) from None
 
     if isinstance(root, SinkWriteNode):
         guard_merge_keys(attempt, root, staging_relation(root.pipeline))

@@ -84,6 +84,7 @@ def _land_natively(attempt: Attempt, node: SourceLoadNode, relation: str, bounds
     rows, prepared = run_with_recovery(
         context, cursor, prepared, lambda query: cursor.changed_rows(f"create or replace table {relation} as {query}")
     )
+    prepared.refuse_changed_files()
     rejected = 0
     if prepared.scan.rejects_ragged:
         side_table = f"{node.name}__rejects"

@@ -38,6 +38,8 @@ def test_replacement_is_taken_as_it_is() -> None:
     [
         ("https://h.example/hooks/T0001/SECRET123", "GET /hooks/T0001/SECRET123/z: 404", "GET /${V}/z: 404"),
         ("https://me:pa%2Fss99@h.example:8443/x", "login failed for me with pa/ss99", "login failed for me with ${V}"),
+        ("https://h.example/acme%20Giraffe1/v1", "GET /acme Giraffe1/v1/z", "GET /${V}/z"),
+        ("tok%2Dgiraffe", "refused tok-giraffe", "refused ${V}"),
         ("https://h.example/x?sig=a1b2c3d4", "rejected a1b2c3d4", "rejected ${V}"),
         ("https://h.example/x", "h.example does not answer", "${V} does not answer"),
         ("/srv/private/reports", "no folder ../../srv/private", "no folder ../../${V}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pz_engine import RunOutcome, Selection
+from pz_engine import PzStateError, RunOutcome, Selection
 from pz_engine.app.host import LATEST
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.testing.fixed_clock import FixedClock
@@ -189,6 +190,31 @@ def test_results_edited_by_hand_lose_nothing(project: ProjectFactory, scripted: 
     assert stored(project) in ("2", "5")
     assert project.run().exit_code == 0
     assert stored(project) == "5"
+
+
+def test_two_retries_at_once_deliver_once(project: ProjectFactory, scripted: ScriptedConnector) -> None:
+    """The second one is refused while the first runs, and finds nothing to do afterwards."""
+    first = failed_run(project, scripted)
+    entered, leave = threading.Event(), threading.Event()
+    before = len(scripted.written["b"])
+
+    def wait(call: WriteCall) -> None:
+        entered.set()
+        assert leave.wait(30)
+
+    scripted.on_write = wait
+    outcomes: list[RunOutcome] = []
+    running = threading.Thread(target=lambda: outcomes.append(retry(project)))
+    running.start()
+    assert entered.wait(30)
+    with pytest.raises(PzStateError, match="another process") as refused:
+        project.run(retry_from=first.run_id, selection=Selection())
+    assert refused.value.code == "PZ0503"
+    leave.set()
+    running.join()
+    assert outcomes[0].exit_code == 0
+    assert len(scripted.written["b"]) - before == 3
+    assert retry(project).results == ()
 
 
 def test_staging_that_was_swept_costs_one_note(project: ProjectFactory, scripted: ScriptedConnector) -> None:
