@@ -17,6 +17,7 @@ from pz_engine.base.csv_records import LONGEST_ROW_BYTES, RaggedRow, csv_records
 from pz_engine.base.file_versions import FileVersion
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.connectors.api import BatchOptions
+from pz_engine.connectors.toolkit.csv_quotes import QuoteWatch, WatchedStream
 from pz_engine.connectors.toolkit.csv_split import MOST_PIECE_BYTES, CsvRange
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
 from pz_engine.connectors.toolkit.text_files import (
@@ -159,10 +160,14 @@ class CsvPartition:
     def _arrow_chunks(self, path: Path, fields: Sequence[str]) -> Iterator[list[pa.Array]]:
         from pyarrow import csv as arrow_csv
 
+        watch = QuoteWatch(self.options.delimiter)
         with open_bytes(path, self.options.compression) as stream:
             read_options = arrow_csv.ReadOptions(block_size=LONGEST_ROW_BYTES, encoding=self.options.encoding)
-            for batch in arrow_csv.open_csv(stream, read_options=read_options, **self._parsing(fields)):
+            watched = WatchedStream(stream, watch)
+            for batch in arrow_csv.open_csv(watched, read_options=read_options, **self._parsing(fields)):
+                self._decide(path, watch)
                 yield batch.columns
+        self._decide(path, watch)
 
     def _range_chunks(
         self, path: Path, fields: Sequence[str], part: CsvRange, target_bytes: int
@@ -173,11 +178,14 @@ class CsvPartition:
         with path.open("rb") as stream:
             if FileVersion.of(stream) != part.version:
                 raise self._changed(path)
+            watch = QuoteWatch(self.options.delimiter)
             for start, end in part.pieces(min(target_bytes, MOST_PIECE_BYTES)):
                 stream.seek(start)
                 data = stream.read(end - start)
                 if len(data) < end - start:
                     raise self._changed(path)
+                watch.see(data)
+                self._decide(path, watch)
                 table = arrow_csv.read_csv(
                     pa.BufferReader(data),
                     # One block, for a piece is never cut within a record, and the other readers keep the processors busy.
@@ -187,6 +195,18 @@ class CsvPartition:
                     **self._parsing(fields),
                 )
                 yield [column.chunk(0) for column in table.columns]
+
+    def _decide(self, path: Path, watch: QuoteWatch) -> None:
+        """Let a strict reader decide about doubtful quotes, once; Arrow takes them off without a word.
+
+        Raises:
+            PzConnectorError: permanent; the file breaks the rules.
+        """
+        if watch.is_doubtful and not watch.is_cleared:
+            open_text = text_opener(self.options.encoding, self.options.compression)
+            if find_shape_problem([path], open_text, self.options.delimiter, allow_ragged=True) is not None:
+                raise self._malformed(path)
+            watch.is_cleared = True
 
     def _parsing(self, fields: Sequence[str]) -> dict[str, Any]:
         """Return how Arrow is to take records: every field is text, and an empty one is NULL."""
