@@ -23,7 +23,7 @@ class QuoteWatch:
     def __init__(self, delimiter: str) -> None:
         mark = delimiter.encode()
         self._edges = (mark, b"\n", b"\r")
-        self._empty_then_text = re.compile(rb'[%s\n\r]""[^"%s\n\r]' % (re.escape(mark), re.escape(mark)))
+        self._empty_then_text = re.compile(rb'[%s\n\r](?:"")+[^"%s\n\r]' % (re.escape(mark), re.escape(mark)))
         self._is_inside = False
         self._held = b""
         self._before = b"\n"

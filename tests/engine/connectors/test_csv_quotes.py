@@ -39,6 +39,7 @@ def is_doubtful(text: str, places: list[int]) -> bool:
 @example('"a"b\n', [2])
 @example('""a\n', [1])
 @example('a,"b"""c\n', [5])
+@example('""""a', [])
 def test_what_a_strict_reader_refuses_is_doubted(text: str, places: list[int]) -> None:
     """Unless the quote is never closed, which the reader behind it finds itself."""
     if is_refused(text) and text.count('"') % 2 == 0:
