@@ -106,7 +106,6 @@ def _parts(value: str) -> Iterator[str]:
         return
     if address.netloc:
         yield from (address.netloc, address.hostname or "", address.username or "", address.password or "")
-        yield unquote(address.password or "")
         yield address.query
         yield from (text for _, text in parse_qsl(address.query))
     folders = [folder for folder in address.path.split("/") if folder]
