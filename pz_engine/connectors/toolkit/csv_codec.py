@@ -178,14 +178,11 @@ class CsvPartition:
         with path.open("rb") as stream:
             if FileVersion.of(stream) != part.version:
                 raise self._changed(path)
-            watch = QuoteWatch(self.options.delimiter)
             for start, end in part.pieces(min(target_bytes, MOST_PIECE_BYTES)):
                 stream.seek(start)
                 data = stream.read(end - start)
                 if len(data) < end - start:
                     raise self._changed(path)
-                watch.see(data)
-                self._decide(path, watch)
                 table = arrow_csv.read_csv(
                     pa.BufferReader(data),
                     # One block, for a piece is never cut within a record, and the other readers keep the processors busy.

@@ -24,7 +24,9 @@ class QuoteWatch:
         mark = delimiter.encode()
         self._edges = (mark, b"\n", b"\r")
         self._empty_then_text = re.compile(rb'[%s\n\r](?:"")+[^"%s\n\r]' % (re.escape(mark), re.escape(mark)))
-        self._is_inside = False
+        self.is_inside = False
+        """What was seen ends within quotes."""
+
         self._held = b""
         self._before = b"\n"
         self.is_doubtful = False
@@ -55,8 +57,8 @@ class QuoteWatch:
         if b'"' not in data:
             return
         parts = text.replace(b'""', b"").split(b'"')
-        opening = parts[1 if self._is_inside else 0 : -1 : 2]
-        closing = parts[1 if self._is_inside else 2 :: 2]
+        opening = parts[1 if self.is_inside else 0 : -1 : 2]
+        closing = parts[1 if self.is_inside else 2 :: 2]
         if is_last and closing and not closing[-1]:
             closing = closing[:-1]
         opened = b'"'.join(opening) + b'"' if opening else b""
@@ -66,7 +68,7 @@ class QuoteWatch:
             or sum(closed.count(b'"' + edge) for edge in self._edges) != len(closing)
             or self._empty_then_text.search(text) is not None
         )
-        self._is_inside = self._is_inside != (len(parts) % 2 == 0)
+        self.is_inside = self.is_inside != (len(parts) % 2 == 0)
 
 
 class WatchedStream:

@@ -17,6 +17,7 @@ from typing import BinaryIO
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.csv_records import LONGEST_ROW_BYTES
 from pz_engine.base.file_versions import FileVersion
+from pz_engine.connectors.toolkit.csv_quotes import QuoteWatch
 from pz_engine.connectors.toolkit.file_options import FileReadOptions
 from pz_engine.connectors.toolkit.text_files import compression_of
 
@@ -137,7 +138,7 @@ def _cuts(stream: BinaryIO, start: int, cancel: CancelToken) -> list[int] | None
     """Return places where records begin and the end of the file; None when a place cannot be certain."""
     cuts = [start]
     position = start
-    is_inside = False
+    watch = QuoteWatch(",")
     while block := stream.read(SCAN_BLOCK_BYTES):
         cancel.raise_if_set()
         if not block.endswith(b"\n"):
@@ -148,44 +149,20 @@ def _cuts(stream: BinaryIO, start: int, cancel: CancelToken) -> list[int] | None
                 return None
             if cuts[-1] == position:
                 cuts.pop()
-        inside = _ends_inside_quotes(block, is_inside=is_inside)
-        if inside is None:
+        watch.see(block)
+        if watch.is_doubtful:
             return None
-        is_inside = inside
         position += len(block)
         if position - cuts[-1] > LONGEST_ROW_BYTES:
             return None
         if not block.endswith(b"\n"):
             break
-        if not is_inside:
+        if not watch.is_inside:
             cuts.append(position)
-    if is_inside:
+    watch.end()
+    if watch.is_doubtful or watch.is_inside:
         return None
     return cuts if cuts[-1] == position else [*cuts, position]
-
-
-def _ends_inside_quotes(block: bytes, *, is_inside: bool) -> bool | None:
-    r"""Follow the quotes of whole lines; None when one of them opens no field.
-
-    Doubled quotes change nothing, wherever they are. Each one that opens must follow a comma or a line end: elsewhere it
-    is a character like any other, and the quotes behind it would be counted the wrong way round.
-
-    >>> _ends_inside_quotes(b'1,"a\n', is_inside=False)
-    True
-    >>> _ends_inside_quotes(b'b ""c"" d",2\n', is_inside=True)
-    False
-    >>> _ends_inside_quotes(b'1,5" pipe\n2,6" pipe\n', is_inside=False)
-    """
-    if b'"' not in block:
-        return is_inside
-    parts = block.replace(b'""', b"").split(b'"')
-    before = parts[1 if is_inside else 0 : -1 : 2]
-    if before:
-        text = b'"'.join(before) + b'"'
-        known = text.count(b',"') + text.count(b'\n"') + text.count(b'\r"') + text.startswith(b'"')
-        if known != len(before):
-            return None
-    return is_inside != (len(parts) % 2 == 0)
 
 
 def _bounds(cuts: Sequence[int], readers: int) -> list[int]:
