@@ -37,6 +37,8 @@ class DuckInstance:
         if self._connection is None:
             try:
                 self._connection = duckdb.connect(":memory:", config=self._config)
+                # Every statement over a set of files reads the end of each again; DuckDB drops what a changed file left.
+                self._connection.execute("set global parquet_metadata_cache = true")
             except duckdb.Error as error:
                 raise DuckStatementError.from_duckdb(error) from None
         return self._connection
