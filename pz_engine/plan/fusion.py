@@ -41,40 +41,50 @@ class ScanIdentity:
 
 
 def fuse(compiled: CompiledProject, plan: ExecutionPlan, scans: Mapping[str, ScanIdentity]) -> ExecutionPlan:
-    """Return the plan with its fused relations marked."""
-    if compiled.project is None or not compiled.project.engine.fusion:
-        return plan
-    written = {node.connection for node in compiled.nodes if isinstance(node, SinkWriteNode)}
+    """Return the plan with its fused relations marked and the reason why each other one is staged."""
     into: dict[str, str] = {}
+    staged: dict[str, str] = {}
+    written = {node.connection for node in compiled.nodes if isinstance(node, SinkWriteNode)}
     for node in compiled.nodes:
-        consumer = _only_consumer(compiled, node)
-        if consumer is None or not _may_stream_into(plan, consumer):
-            continue
-        if (
-            isinstance(node, SourceLoadNode) and _source_may_fuse(compiled, plan.by_id[node.id], node, scans, written)
-        ) or (isinstance(node, PipelineNode) and _pipeline_may_fuse(node)):
-            into[node.id] = consumer.id
+        if isinstance(node, (SourceLoadNode, PipelineNode)) and not is_view(node):
+            consumer, why = _consumer_of(compiled, node)
+            why = why or _why_rows_are_needed(compiled, plan.by_id[node.id], node, scans, written)
+            if consumer is not None:
+                why = why or _why_not_streamed(plan, consumer)
+            if why is None and consumer is not None:
+                into[node.id] = consumer.id
+            else:
+                staged[node.id] = why or ""
     for node_id in _indistinguishable(compiled, into, scans):
+        staged[node_id] = "two scans of the same files in one statement"
         del into[node_id]
-    return replace(plan, nodes=tuple(_mark(compiled, entry, into) for entry in plan.nodes), fused_into=into)
+    nodes = tuple(_mark(compiled, entry, into, staged) for entry in plan.nodes)
+    return replace(plan, nodes=nodes, fused_into=into)
 
 
-def _only_consumer(compiled: CompiledProject, node: Node) -> Node | None:
-    """Return the one consumer that names the relation once, views looked through; None when there is none or more."""
+def is_view(node: Node) -> bool:
+    """Tell whether a node is looked through: it has no rows of its own."""
+    return isinstance(node, PipelineNode) and node.materialization is Materialization.VIEW
+
+
+def _consumer_of(compiled: CompiledProject, node: Node) -> tuple[Node | None, str | None]:
+    """Return the one consumer that names the relation once, views looked through, or why there is none."""
     consumers: list[Node] = []
     waiting: list[tuple[str, str]] = [(node.name, child) for child in compiled.graph.children[node.id]]
     while waiting:
         name, child_id = waiting.pop()
         child = compiled.graph.by_id[child_id]
         if isinstance(child, CheckNode):
-            return None
+            return None, "a check reads it"
         if isinstance(child, PipelineNode) and times_named(child.sql, name) > 1:
-            return None
-        if isinstance(child, PipelineNode) and child.materialization is Materialization.VIEW:
+            return None, f"{child.name} names it more than once"
+        if is_view(child):
             waiting.extend((child.name, grandchild) for grandchild in compiled.graph.children[child.id])
         else:
             consumers.append(child)
-    return consumers[0] if len(consumers) == 1 else None
+    if len(consumers) > 1:
+        return None, f"{len(consumers)} consumers"
+    return (consumers[0], None) if consumers else (None, "no consumer")
 
 
 def times_named(sql: str, relation: str) -> int:
@@ -86,43 +96,49 @@ def times_named(sql: str, relation: str) -> int:
     return len(re.findall(rf'staging"?\."?{re.escape(relation)}(?![A-Za-z0-9_])', sql, re.IGNORECASE))
 
 
-def _may_stream_into(plan: ExecutionPlan, consumer: Node) -> bool:
-    if isinstance(consumer, PipelineNode):
-        return True
-    return (
-        isinstance(consumer, SinkWriteNode)
-        and plan.by_id[consumer.id].strategy is ExecutionStrategy.NATIVE_COPY
-        and consumer.strategy is not Strategy.MERGE
-        and consumer.on_delete is None
-    )
+def _why_not_streamed(plan: ExecutionPlan, consumer: Node) -> str | None:
+    if not isinstance(consumer, SinkWriteNode):
+        return None
+    if consumer.strategy is Strategy.MERGE or consumer.on_delete is not None:
+        return "a merge looks at its rows first"
+    if plan.by_id[consumer.id].strategy is not ExecutionStrategy.NATIVE_COPY:
+        return f"{consumer.name} is written in batches"
+    return None
 
 
-def _source_may_fuse(
+def _why_rows_are_needed(
     compiled: CompiledProject,
     entry: NodePlan,
-    node: SourceLoadNode,
+    node: SourceLoadNode | PipelineNode,
     scans: Mapping[str, ScanIdentity],
     written: set[str],
-) -> bool:
-    scan = scans.get(node.id)
+) -> str | None:
+    if compiled.project is None or not compiled.project.engine.fusion:
+        return "engine.fusion is off"
+    if isinstance(node, PipelineNode):
+        return "materialization: table" if node.is_materialization_explicit else None
+    if entry.strategy is not ExecutionStrategy.NATIVE_SCAN:
+        return "read in batches"
+    if node.mode is not SyncMode.AUTO or node.incremental is not None or entry.read_shape is not ReadShape.FULL:
+        return "its watermark is taken from its rows" if node.incremental is not None else "it is not read in full"
+    if compiled.project.on_source_drift is not DriftPolicy.IGNORE:
+        return "drift detection"
+    return _why_not_scanned_in_place(compiled, node, scans.get(node.id), written)
+
+
+def _why_not_scanned_in_place(
+    compiled: CompiledProject, node: SourceLoadNode, scan: ScanIdentity | None, written: set[str]
+) -> str | None:
     capabilities = connector_of(compiled, node.connection).capabilities
-    return (
-        scan is not None
-        and entry.strategy is ExecutionStrategy.NATIVE_SCAN
-        and entry.read_shape is ReadShape.FULL
-        and node.mode is SyncMode.AUTO
-        and node.incremental is None
-        and not scan.is_inferred
-        and scan.readers == 1
-        and Capability.REPEATABLE_SCAN in capabilities
-        and (Capability.TRANSACTIONAL not in capabilities or node.connection not in written)
-        and node.options.get("ragged", "fail") != "reject"
-        and (compiled.project is None or compiled.project.on_source_drift is DriftPolicy.IGNORE)
-    )
-
-
-def _pipeline_may_fuse(node: PipelineNode) -> bool:
-    return node.materialization is Materialization.TABLE and not node.is_materialization_explicit
+    if scan is None or Capability.REPEATABLE_SCAN not in capabilities:
+        return "its source may change between two reads"
+    if scan.is_inferred:
+        return "its types are inferred"
+    if scan.readers != 1:
+        return "it is read by several readers"
+    if Capability.TRANSACTIONAL in capabilities and node.connection in written:
+        return f"connection '{node.connection}' is written by the same project"
+    return "ragged rows are collected" if node.options.get("ragged", "fail") == "reject" else None
 
 
 def _indistinguishable(
@@ -143,8 +159,12 @@ def root_of(node_id: str, into: Mapping[str, str]) -> str:
     return node_id
 
 
-def _mark(compiled: CompiledProject, entry: NodePlan, into: Mapping[str, str]) -> NodePlan:
+def _mark(
+    compiled: CompiledProject, entry: NodePlan, into: Mapping[str, str], staged: Mapping[str, str]
+) -> NodePlan:
     node = compiled.graph.by_id[entry.node_id]
+    if entry.node_id in staged:
+        return replace(entry, reason=_insert(entry.reason, f"staged: {staged[entry.node_id]}"))
     if entry.node_id in into:
         consumer = compiled.graph.by_id[into[entry.node_id]].name
         return replace(entry, fused_into=consumer, reason=_insert(entry.reason, f"fused into {consumer}"))

@@ -21,6 +21,7 @@ files:
     a: { read: { path: a.csv, columns: { id: int, amount: int } } }
     b: { read: { path: b.csv, columns: { id: int, city: varchar } } }
     free: { read: { path: a.csv } }
+    ragged: { read: { path: a.csv, ragged: reject, columns: { id: int, amount: int } } }
 out:
   connector: localfiles
   root: out
@@ -56,6 +57,58 @@ def test_a_chain_from_file_to_file_is_one_statement(project: ProjectFactory) -> 
         "p": "duckdb sql: table in staging, fused into out.result",
         "out.result": "native copy: localfiles copy to parquet, replace, fused, streams p",
     }
+
+
+MERGE = "INSERT INTO {{ sink('mart', 't', strategy: 'merge', keys: ['id']) }}\n"
+READ_A = "SELECT * FROM {{ source('files', 'a') }}"
+
+
+@pytest.mark.parametrize(
+    ("pipelines", "files", "node", "why"),
+    [
+        ({"p": SINK + READ_A}, {"pipelines/configs/p.yml": "pipeline: p\nchecks:\n  - not_null: [id]\n"}, "p", "a check reads it"),
+        ({"p": SINK + READ_A}, {"pipelines/configs/p.yml": "pipeline: p\nmaterialization: table\n"}, "p", "materialization: table"),
+        ({"p": SINK + READ_A + " x JOIN {{ source('files', 'a') }} y USING (id)"}, {}, "src_files__a",
+         "p names it more than once"),
+        ({"p": SINK + "SELECT * FROM {{ source('files', 'free') }}"}, {}, "src_files__free", "its types are inferred"),
+        ({"p": READ_A}, {}, "p", "no consumer"),
+        ({"p": READ_A, "x": "SELECT * FROM {{ ref('p') }}", "y": "SELECT * FROM {{ ref('p') }}"}, {}, "p", "2 consumers"),
+        ({"p": MERGE + READ_A}, {}, "p", "a merge looks at its rows first"),
+        ({"p": MERGE + "SELECT * FROM {{ source('mart', 'o') }}"}, {}, "src_mart__o", "connection 'mart' is written by the same project"),
+        ({"p": SINK + READ_A}, {"project.yml": 'name: demo\nversion: "1"\nengine: { fusion: off }\n'}, "p",
+         "engine.fusion is off"),
+        ({"p": SINK + READ_A}, {"project.yml": 'name: demo\nversion: "1"\nengine: { force_universal: true }\n'},
+         "src_files__a", "read in batches"),
+        ({"p": SINK + READ_A}, {"project.yml": 'name: demo\nversion: "1"\nengine: { force_universal: true }\n'},
+         "p", "out.result is written in batches"),
+        ({"p": SINK + READ_A}, {"project.yml": 'name: demo\nversion: "1"\non_source_drift: warn\n'}, "src_files__a",
+         "drift detection"),
+        ({"p": MERGE + READ_A + " WHERE amount >= {{ watermark('files', 'a') }}"}, {}, "src_files__a",
+         "its watermark is taken from its rows"),
+        ({"p": SINK + "SELECT * FROM {{ source('files', 'ragged') }}"}, {}, "src_files__ragged", "ragged rows are collected"),
+    ],
+)  # fmt: skip
+def test_a_staged_relation_says_why(
+    project: ProjectFactory, pipelines: dict[str, str], files: dict[str, str], node: str, why: str
+) -> None:
+    """Whoever wonders why a relation was staged reads it in the plan."""
+    duckdb.connect(str(project.directory / "mart.duckdb")).execute("create table o (id int)").close()
+    for name, sql in pipelines.items():
+        project.pipeline(name, sql)
+    for name, text in files.items():
+        project.write(name, text)
+    report = plan_project(project.directory)
+    assert not report.problems, report.problems
+    (reason,) = [row.reason for row in report.rows if row.node == node]
+    assert f", staged: {why}" in reason
+
+
+def test_views_and_fused_relations_give_no_reason(project: ProjectFactory) -> None:
+    """A view has no rows to stage."""
+    project.pipeline("p", SINK + READ_A)
+    project.sidecar("p", "materialization: view\n")
+    report = plan_project(project.directory)
+    assert not [row for row in report.rows if "staged:" in row.reason and row.node == "p"]
 
 
 @pytest.mark.parametrize(
