@@ -1,6 +1,6 @@
 """Speed and size of this version, as ratios to the plain tool doing the same job in the same round.
 
-    python bench/run.py [--rounds 5] [jobs] [overhead] [memory] [start] [definitions] [large-project]
+    python bench/run.py [--rounds 5] [jobs] [overhead] [memory] [start] [definitions] [large-project] [dagster] [dbt]
 
 Row counts are verified before a time is reported. Nothing here gates a test.
 """
@@ -14,9 +14,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import duckdb
+from dagster_ops import bench_loading, bench_ops, bench_progress, bench_sample
 from inputs import DATA
 from jobs import all_jobs
 from large_project import write_project
@@ -116,6 +118,17 @@ def bench_overhead(rounds: int) -> None:
     print(bench_slow_sources(rounds), flush=True)
 
 
+def bench_dagster(rounds: int) -> None:
+    """One op beside a loop over DuckDB, three rows, loading, and progress."""
+    for lines in (partial(bench_ops, with_dbt=False), bench_sample, bench_loading, bench_progress):
+        print("\n".join(lines(rounds)), flush=True)
+
+
+def bench_dbt(rounds: int) -> None:
+    """The same SQL by dagster-dbt too, in an environment of its own that is made on first use."""
+    print("\n".join(bench_ops(rounds, with_dbt=True)), flush=True)
+
+
 SECTIONS: dict[str, Callable[[int], None]] = {
     "jobs": bench_jobs,
     "overhead": bench_overhead,
@@ -123,6 +136,8 @@ SECTIONS: dict[str, Callable[[int], None]] = {
     "start": bench_start,
     "definitions": bench_definitions,
     "large-project": bench_large_project,
+    "dagster": bench_dagster,
+    "dbt": bench_dbt,
 }
 
 
