@@ -74,6 +74,17 @@ class RunRequest:
     ungated_checks: frozenset[str] = frozenset()
     """Names of checks that never skip anything, whatever `gate_checks` says; for hosts that only warn about them."""
 
+    windows: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Slices to read in place of what state and declaration say: lower end, exclusive, and upper end, inclusive, as texts
+    of the cursor's type, by `<connection>.<entity>`. Rows without a cursor value belong to no slice."""
+
+    window_cuts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Ascending inclusive ends of the parts of a slice, the last one its upper end; `NodeStats.part_rows` counts them."""
+
+    state_mode: Literal["use", "bypass"] = "use"
+    """With `bypass` the stored positions of the entities in `windows` are neither read nor advanced. With `use` the end
+    of a slice is stored only where the slice joins the stored position, because anything else would skip rows."""
+
     retry_from: str | None = None
     """Continue this run, or `LATEST`: what it has proven is taken from it. Without a selection its failed and skipped
     nodes run again, with one exactly the selected nodes."""

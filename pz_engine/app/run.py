@@ -169,6 +169,8 @@ class _Run:
         for node in self._prepared.compiled.nodes:
             if not isinstance(node, SourceLoadNode) or node.id not in self._prepared.effective:
                 continue
+            if self._prepared.windows.bypasses(node.key):
+                continue
             if node.incremental is not None and (entry := stores.watermarks.get(node.key)) is not None:
                 found.watermarks[node.key] = entry
             shape = self._prepared.plan.by_id[node.id].read_shape
@@ -246,6 +248,7 @@ class _Run:
             jitter=request.random.random,
             full_refresh=request.full_refresh,
             stored_watermarks=observed.watermarks,
+            windows=prepared.windows,
             stored_tokens=observed.tokens,
             resume=resume,
             prior=PriorDatabase(resume.database, resume.run_id, self._note)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +11,14 @@ from pz_engine.app.hiding import hiding_values
 from pz_engine.app.host import LATEST, RunRequest, Selection
 from pz_engine.app.open_project import open_project
 from pz_engine.app.plan import resolve, write_plan
+from pz_engine.app.request_windows import check_windows
 from pz_engine.app.validate import check_compiled
 from pz_engine.compile.builder import RunIdentity
 from pz_engine.compile.dag import CheckNode, CompiledProject
 from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.errors.exceptions import PzInternalError, PzStateError
 from pz_engine.execute.resume_plan import ResumePlan, plan_resume
+from pz_engine.execute.run_windows import RunWindows
 from pz_engine.model.project import EngineSettings, Project
 from pz_engine.model.run import NodeStatus, RunStatus
 from pz_engine.plan.planner import plan_project
@@ -44,6 +46,7 @@ class PreparedRun:
 
     notes: tuple[str, ...] = ()
     nothing_to_retry: bool = False
+    windows: RunWindows = field(default_factory=RunWindows)
 
 
 def prepare_run(request: RunRequest, identity: RunIdentity, instance: DuckInstance) -> PreparedRun:
@@ -55,7 +58,7 @@ def prepare_run(request: RunRequest, identity: RunIdentity, instance: DuckInstan
         instance: the DuckDB to parse and bind with.
 
     Raises:
-        PzValidationError: the project, the selection or the plan was refused.
+        PzValidationError: the project, the selection, a window or the plan was refused.
         PzStateError: `PZ0502` to `PZ0504`, the run to continue cannot be continued.
     """
     compiled = open_project(
@@ -71,6 +74,7 @@ def prepare_run(request: RunRequest, identity: RunIdentity, instance: DuckInstan
     project = replace(compiled.project, engine=_engine(compiled.project.engine, request))
     compiled = replace(compiled, project=project)
     warnings, _ = check_compiled(compiled, instance=instance)
+    windows = check_windows(compiled, request)
     notes: list[str] = []
     prior = _prior_run(compiled.project_dir, request.retry_from, notes) if request.retry_from is not None else None
     selected = _selected(compiled, request, prior, notes)
@@ -81,7 +85,7 @@ def prepare_run(request: RunRequest, identity: RunIdentity, instance: DuckInstan
     if not is_empty_retry:
         write_plan(compiled, plan)
     resume = _resume(compiled, plan, effective, prior, request) if prior is not None else None
-    return PreparedRun(compiled, project, plan, effective, warnings, resume, tuple(notes), is_empty_retry)
+    return PreparedRun(compiled, project, plan, effective, warnings, resume, tuple(notes), is_empty_retry, windows)
 
 
 def _selected(

@@ -46,6 +46,8 @@ class Bounds:
     """For a windowed read with a stop: does this window end there."""
 
     stored_value: str | None = None
+    is_given: bool = False
+    """The request named this slice."""
 
     @property
     def is_bounded(self) -> bool:
@@ -56,6 +58,11 @@ class Bounds:
     def window(self) -> tuple[str, str] | None:
         """Return both ends, an open one as ''; None for a read of everything."""
         return (self.lower or "", self.upper or "") if self.is_bounded else None
+
+    @property
+    def slice(self) -> tuple[str, str] | None:
+        """Return both ends of a bounded slice; None for a read that is open at an end."""
+        return None if self.lower is None or self.upper is None else (self.lower, self.upper)
 
     def condition(self) -> str:
         """Return the SQL condition of the slice."""
@@ -79,6 +86,11 @@ def plan_bounds(context: RunContext, cursor: DuckCursor, node: SourceLoadNode) -
     declared = node.incremental
     if declared is None:
         return Bounds()
+    given = context.windows.by_key.get(node.key)
+    if given is not None:
+        return Bounds(
+            declared.cursor, declared.cursor_type, given.lower, upper=given.upper, wants_null_cursor=True, is_given=True
+        )
     stored = context.stored(node.key)
     if stored is not None:
         _refuse_mismatch(node, stored)

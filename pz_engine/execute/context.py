@@ -19,6 +19,7 @@ from pz_engine.execute.ledgers.partition_ledger import LedgerTables
 from pz_engine.execute.outcome import WarningSlot
 from pz_engine.execute.prior_database import PriorDatabase
 from pz_engine.execute.resume_plan import ResumePlan
+from pz_engine.execute.run_windows import RunWindows
 from pz_engine.execute.setup_ledger import SetupLedger
 from pz_engine.execute.staging_copy import TakenOver
 from pz_engine.model.project import EngineSettings
@@ -51,6 +52,9 @@ class RunContext:
     stored_watermarks: Mapping[str, WatermarkEntry] = field(default_factory=dict)
     """Entries observed before dispatch, full refresh included."""
 
+    windows: RunWindows = field(default_factory=RunWindows)
+    """Slices that the request gives."""
+
     written_connections: frozenset[str] = frozenset()
     """Connections that some node of the effective set writes."""
 
@@ -78,8 +82,8 @@ class RunContext:
         return is_new
 
     def stored(self, key: str) -> WatermarkEntry | None:
-        """Return the entry this run reads from; none under a full refresh."""
-        return None if self.full_refresh else self.stored_watermarks.get(key)
+        """Return the entry this run reads from; none under a full refresh, none for a slice that the request gives."""
+        return None if self.full_refresh or key in self.windows.by_key else self.stored_watermarks.get(key)
 
     def safe(self, text: str) -> str:
         """Return a text without values from outside the project's files."""

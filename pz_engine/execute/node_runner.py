@@ -240,6 +240,8 @@ class NodeRunner:
                 is_fused=base.is_fused,
                 watermark_from=done.watermark_from,
                 watermark_to=done.watermark.value if done.watermark is not None else None,
+                window=done.window,
+                part_rows=done.part_rows,
                 attempts=ordinal,
                 bytes=done.bytes,
                 location=done.location,

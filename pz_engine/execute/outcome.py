@@ -57,6 +57,8 @@ class Execution:
     row_count: int | None = None
     watermark: WatermarkCandidate | None = None
     watermark_from: str | None = None
+    window: tuple[str, str] | None = None
+    part_rows: tuple[int, ...] | None = None
     caught_up: bool | None = None
     rejected: int | None = None
     timings: ChannelTimings | None = None

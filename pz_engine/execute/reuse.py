@@ -16,6 +16,7 @@ from pz_engine.execute.context import Attempt
 from pz_engine.execute.ledgers.read_ledger import RecordedRead, record_read
 from pz_engine.execute.outcome import Execution
 from pz_engine.execute.resume_plan import REUSED
+from pz_engine.execute.run_windows import given_part_rows
 from pz_engine.model.run import NodeResult
 
 
@@ -56,8 +57,11 @@ def _problem(attempt: Attempt, node: SourceLoadNode, recorded: NodeResult) -> st
     if node.incremental is None:
         return None
     read = context.taken_over.reads.get(node.id, RecordedRead())
-    if read.lower != plan_bounds(context, attempt.cursor, node).lower:
+    bounds = plan_bounds(context, attempt.cursor, node)
+    if read.lower != bounds.lower:
         return "it read from another watermark than the one that is stored now"
+    if read.upper != bounds.upper and (bounds.is_given or bounds.upper is None):
+        return "it read another slice than this run"
     candidate = recorded.watermark
     if read.watermark != (candidate.value if candidate is not None else None):
         return "its results name another watermark than its rows"
@@ -69,16 +73,19 @@ def _problem(attempt: Attempt, node: SourceLoadNode, recorded: NodeResult) -> st
 
 
 def _execution(attempt: Attempt, node: SourceLoadNode, recorded: NodeResult) -> Execution:
+    context, bounds = attempt.context, plan_bounds(attempt.context, attempt.cursor, node)
     if node.incremental is not None:
         value = recorded.watermark.value if recorded.watermark is not None else None
-        attempt.context.ledgers.ensure(attempt.cursor)
-        record_read(attempt.cursor, node.id, plan_bounds(attempt.context, attempt.cursor, node).window, value)
-    stored = attempt.context.stored(node.key)
+        context.ledgers.ensure(attempt.cursor)
+        record_read(attempt.cursor, node.id, bounds.window, value)
+    stored = context.stored(node.key)
     return Execution(
         rows=recorded.rows,
         columns=attempt.cursor.describe(f"select * from {staging_relation(node.name)}"),
         row_count=recorded.rows,
         watermark=recorded.watermark,
+        window=bounds.slice,
+        part_rows=given_part_rows(context.windows, attempt.cursor, node, staging_relation(node.name)),
         watermark_from=stored.value if stored is not None else None,
         caught_up=recorded.caught_up,
         rejected=recorded.rejected,

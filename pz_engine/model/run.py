@@ -151,6 +151,12 @@ class NodeStats:
     is_fused: bool = False
     watermark_from: str | None = None
     watermark_to: str | None = None
+    window: tuple[str, str] | None = None
+    """Lower end, exclusive, and upper end, inclusive, of a load that read a bounded slice."""
+
+    part_rows: tuple[int, ...] | None = None
+    """Rows of each part of the slice, when the request named parts."""
+
     attempts: int | None = None
     is_transient: bool | None = None
     """For a failed node: would trying again have a chance."""

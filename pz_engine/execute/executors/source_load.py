@@ -26,6 +26,7 @@ from pz_engine.execute.opened import open_source
 from pz_engine.execute.outcome import Execution, NodeFailure
 from pz_engine.execute.partitions import land_partitions
 from pz_engine.execute.reuse import try_reuse
+from pz_engine.execute.run_windows import drop_null_cursors, given_part_rows
 from pz_engine.model.run import ExecutionStrategy, ReadShape
 from pz_engine.plan.specs import read_hints
 
@@ -52,8 +53,11 @@ def load_source(attempt: Attempt, node: SourceLoadNode) -> Execution:
         execution = _land_natively(attempt, node, relation, bounds)
     else:
         execution = _land_batches(attempt, node, relation, bounds)
+    if bounds.is_given and execution.rows is not None:
+        execution = replace(execution, rows=execution.rows - drop_null_cursors(cursor, node, relation, context.note))
     columns = cursor.describe(f"select * from {relation}")
-    candidate = capture_candidate(cursor, node, relation, columns, bounds, context.note, execution.reach)
+    found = capture_candidate(cursor, node, relation, columns, bounds, context.note, execution.reach)
+    candidate = context.windows.candidate(node.key, found, context.stored_watermarks.get(node.key), context.note)
     if execution.reach is not None and bounds.upper is None:
         context.note(
             f"{node.key}: its partitions were read at different times, so the watermark goes no further than those read "
@@ -72,6 +76,8 @@ def load_source(attempt: Attempt, node: SourceLoadNode) -> Execution:
         observed_schema=check_drift(attempt, node, execution),
         watermark=candidate,
         watermark_from=bounds.stored_value,
+        window=bounds.slice,
+        part_rows=given_part_rows(context.windows, cursor, node, relation),
         caught_up=bounds.reaches_stop,
     )
 

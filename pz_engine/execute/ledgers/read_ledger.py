@@ -16,6 +16,9 @@ class RecordedRead:
     lower: str | None = None
     """Where it began; None for a read from the start."""
 
+    upper: str | None = None
+    """Where it ended; None for a read to the end."""
+
     watermark: str | None = None
     """What it arrived at; None when it captured nothing."""
 
@@ -55,6 +58,9 @@ def recorded_reads(cursor: DuckCursor, catalog: str) -> Mapping[str, RecordedRea
         return {}
     schema = f"{catalog}.{META_SCHEMA}"
     found = cursor.rows(
-        f"select node_id, w.lower, m.value from {schema}.node_window w full join {schema}.node_watermark m using (node_id)"
+        f"select node_id, w.lower, w.upper, m.value from {schema}.node_window w full join {schema}.node_watermark m using (node_id)"
     )
-    return {str(node_id): RecordedRead(lower or None, watermark) for node_id, lower, watermark in found}
+    return {
+        str(node_id): RecordedRead(lower or None, upper or None, watermark)
+        for node_id, lower, upper, watermark in found
+    }
