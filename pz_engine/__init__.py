@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from pz_engine.app.catch_up import StopReason, next_step
     from pz_engine.app.compile import column_lineage, compile_project
     from pz_engine.app.host import EngineOverrides, RunOutcome, RunRecord, RunRequest, Selection
     from pz_engine.app.run import run_project
     from pz_engine.app.runs import list_runs
     from pz_engine.app.selecting import select_nodes
+    from pz_engine.app.state_seed import WatermarkSeed, seed_watermark, stored_watermark_keys
     from pz_engine.base.cancellation import CancelToken
     from pz_engine.base.redact import ErrorSummary
     from pz_engine.cli.render.console import event_lines
@@ -108,8 +110,10 @@ __all__ = [
     "SinkWriteNode",
     "SourceDriftDetected",
     "SourceLoadNode",
+    "StopReason",
     "Strategy",
     "SyncMode",
+    "WatermarkSeed",
     "__version__",
     "bottleneck",
     "column_lineage",
@@ -118,16 +122,21 @@ __all__ = [
     "event_lines",
     "journal_record",
     "list_runs",
+    "next_step",
     "run_project",
+    "seed_watermark",
     "select_nodes",
+    "stored_watermark_keys",
 ]
 
 _HOMES = {
+    "app.catch_up": ("StopReason", "next_step"),
     "app.runs": ("list_runs",),
     "app.compile": ("column_lineage", "compile_project"),
     "app.host": ("EngineOverrides", "RunOutcome", "RunRecord", "RunRequest", "Selection"),
     "app.run": ("run_project",),
     "app.selecting": ("select_nodes",),
+    "app.state_seed": ("WatermarkSeed", "seed_watermark", "stored_watermark_keys"),
     "base.cancellation": ("CancelToken",),
     "base.redact": ("ErrorSummary",),
     "cli.render.console": ("event_lines",),

@@ -94,7 +94,7 @@ def plan_edit(project_dir: Path, request: EditRequest, *, env: Mapping[str, str]
     """
     settings = load_state_settings(project_dir, env=os.environ if env is None else env)
     key = _key_of(request)
-    _refuse_live_runs(project_dir)
+    refuse_live_runs(project_dir)
     notes: list[str] = []
     stores = open_state_stores(settings, project_dir, note=notes.append)
     try:
@@ -120,7 +120,7 @@ def apply_edit(planned: PlannedEdit, *, clock: Clock | None = None) -> AppliedEd
         PzStateError: `PZ0517`, a run started meanwhile; `PZ0520`, the value changed meanwhile; `PZ0518`.
     """
     try:
-        _refuse_live_runs(planned.project_dir)
+        refuse_live_runs(planned.project_dir)
         if planned.after is None:
             if planned.stores.watermarks.get(planned.key) != planned.before:
                 raise lost_race(planned.key, "it was not cleared")
@@ -148,7 +148,8 @@ def _key_of(request: EditRequest) -> str:
     return request.key
 
 
-def _refuse_live_runs(project_dir: Path) -> None:
+def refuse_live_runs(project_dir: Path) -> None:
+    """Raise `PZ0517` while a run of the project lives."""
     live = [directory.name for directory in run_directories(project_dir) if is_live(directory)]
     if live:
         raise PzStateError("PZ0517", f"run {live[0]} is in flight", hint="wait for its end, then try again")
