@@ -9,6 +9,7 @@ from pz_dagster.bindings import BINDING_TAG, Binding, Checks, bind
 from pz_dagster.errors import PzDefinitionError
 from pz_dagster.keys import fold, fold_tag, op_name
 from pz_dagster.location import claim
+from pz_dagster.partitions import Partitioning
 from pz_dagster.placeholder import errors_asset, errors_spec
 from pz_dagster.project import PzProject
 from pz_dagster.run_config import PzRunConfig
@@ -29,6 +30,9 @@ def build_pz_assets(
     translator: PzTranslator | None = None,
     op_per: Literal["flow", "project"] = "flow",
     checks: Checks = "gate",
+    partitions_def: dg.PartitionsDefinition[str] | None = None,
+    partition_by: Sequence[str] = (),
+    backfill_policy: dg.BackfillPolicy | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     pool: str | None = None,
     op_tags: Mapping[str, str] | None = None,
@@ -43,19 +47,25 @@ def build_pz_assets(
         translator: how nodes look in Dagster.
         op_per: one op for each flow, or one for the whole project.
         checks: `gate` makes failing checks skip the consumers of their pipeline, `observe` only reports them.
+        partitions_def: time partitions of the units that read an entity of `partition_by`; the others have none.
+        partition_by: incremental entities, as `<connection>.<entity>`, that a partition reads a slice of, whatever
+            their stored watermarks.
+        backfill_policy: how many partitions one run takes; a whole unbroken range by default.
         retry_policy: Dagster's policy for the ops; permanent failures are never retried.
-        pool: concurrency pool of the ops.
+        pool: concurrency pool of the ops; `pz_<unit>` by default.
         op_tags: more tags for the ops.
         resource_key: key of the `PzResource`.
 
     Raises:
-        PzDefinitionError: the project does not compile and its `on_error` is `raise`, a selection matches nothing, or
-            two nodes meet in one asset key.
+        PzDefinitionError: the project does not compile and its `on_error` is `raise`, a selection matches nothing,
+            two nodes meet in one asset key, or a unit cannot be partitioned.
     """
     snapshot = project.snapshot
     units = build_units(snapshot, _select(snapshot, select, exclude), per_project=op_per == "project")
-    binding = Binding(project, snapshot, translator or PzTranslator(), checks)
-    options = _OpOptions(retry_policy, pool, dict(op_tags or {}), {resource_key})
+    partitioning = _partitioning(snapshot, units, partitions_def, partition_by, backfill_policy)
+    by = partitioning.by if partitioning is not None else ()
+    binding = Binding(project, snapshot, translator or PzTranslator(), checks, by)
+    options = _OpOptions(retry_policy, pool, dict(op_tags or {}), {resource_key}, partitioning)
     found = [_definition(binding, specs, _generic_body(resource_key), options) for specs in _specs(binding, units)]
     if snapshot.compiled.problems:
         part = "" if select == "*" and exclude is None else f"{select} {exclude or ''}"
@@ -71,6 +81,9 @@ def pz_assets(
     name: str | None = None,
     translator: PzTranslator | None = None,
     checks: Checks = "gate",
+    partitions_def: dg.PartitionsDefinition[str] | None = None,
+    partition_by: Sequence[str] = (),
+    backfill_policy: dg.BackfillPolicy | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     pool: str | None = None,
     op_tags: Mapping[str, str] | None = None,
@@ -90,9 +103,12 @@ def pz_assets(
         op = op_name(name or function.__name__)
         units = build_units(snapshot, _select(snapshot, select, exclude), per_project=True)
         ids = units[0].node_ids if units else frozenset[str]()
-        binding = Binding(project, snapshot, translator or PzTranslator(), checks)
-        (specs,) = _specs(binding, [Unit(op, units[0].flow if units else op, ids)])
-        options = _OpOptions(retry_policy, pool, dict(op_tags or {}), required_resource_keys or set())
+        unit = Unit(op, units[0].flow if units else op, ids)
+        partitioning = _partitioning(snapshot, [unit], partitions_def, partition_by, backfill_policy)
+        by = partitioning.by if partitioning is not None else ()
+        binding = Binding(project, snapshot, translator or PzTranslator(), checks, by)
+        (specs,) = _specs(binding, [unit])
+        options = _OpOptions(retry_policy, pool, dict(op_tags or {}), required_resource_keys or set(), partitioning)
         extra = [errors_spec(snapshot, op)] if snapshot.compiled.problems else []
         return _definition(binding, specs, function, options, extra)
 
@@ -103,12 +119,32 @@ class _OpOptions:
     """What is handed to Dagster as it is."""
 
     def __init__(
-        self, retry_policy: dg.RetryPolicy | None, pool: str | None, tags: dict[str, str], resource_keys: set[str]
+        self,
+        retry_policy: dg.RetryPolicy | None,
+        pool: str | None,
+        tags: dict[str, str],
+        resource_keys: set[str],
+        partitioning: Partitioning | None,
     ) -> None:
         self.retry_policy = retry_policy
         self.pool = pool
         self.tags = tags
         self.resource_keys = resource_keys
+        self.partitioning = partitioning
+
+
+def _partitioning(
+    snapshot: Snapshot,
+    units: Sequence[Unit],
+    definition: dg.PartitionsDefinition[str] | None,
+    by: Sequence[str],
+    backfill_policy: dg.BackfillPolicy | None,
+) -> Partitioning | None:
+    """Read the three arguments; what is left of a project that does not compile is not judged."""
+    found = Partitioning.of(definition, by, backfill_policy)
+    if found is not None and not snapshot.compiled.problems:
+        found.require(snapshot, units)
+    return found
 
 
 def _select(snapshot: Snapshot, select: str, exclude: str | None) -> frozenset[str]:
@@ -159,13 +195,17 @@ def _definition(
             spec.replace_attributes(description=f"**The project has {count} problem(s).**\n\n{spec.description or ''}")
             for spec in assets
         )
+    partitioning = options.partitioning
+    is_cut = partitioning is not None and partitioning.cuts(snapshot, unit)
     definition = dg.multi_asset(
         name=unit.name,
         specs=[*assets, *extra],
         check_specs=specs.checks,
         can_subset=True,
+        partitions_def=partitioning.definition if partitioning is not None and is_cut else None,
+        backfill_policy=partitioning.backfill_policy if partitioning is not None and is_cut else None,
         retry_policy=options.retry_policy,
-        pool=options.pool,
+        pool=options.pool or f"pz_{unit.name}",
         required_resource_keys=options.resource_keys,
         op_tags={
             **options.tags,

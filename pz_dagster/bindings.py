@@ -28,12 +28,14 @@ class Binding:
 
     translator: PzTranslator
     checks: Checks
+    partition_by: tuple[str, ...] = ()
+    """Entities that partitioned ops read in slices, as `<connection>.<entity>`."""
 
     def may_replace(self, other: Binding) -> bool:
         """Tell whether both come from the same lines of definitions, loaded again."""
         return (
             self.project == other.project
-            and self.checks == other.checks
+            and (self.checks, self.partition_by) == (other.checks, other.partition_by)
             and type(self.translator) is type(other.translator)
             and self.translator.settings == other.translator.settings
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import dagster as dg
@@ -23,6 +24,9 @@ def build_pz_definitions(
     translator: PzTranslator | None = None,
     op_per: Literal["flow", "project"] = "flow",
     checks: Literal["gate", "observe"] = "gate",
+    partitions_def: dg.PartitionsDefinition[str] | None = None,
+    partition_by: Sequence[str] = (),
+    backfill_policy: dg.BackfillPolicy | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     pool: str | None = None,
     op_tags: dict[str, str] | None = None,
@@ -38,6 +42,9 @@ def build_pz_definitions(
         translator: see `select`.
         op_per: see `select`.
         checks: see `select`.
+        partitions_def: see `select`.
+        partition_by: see `select`.
+        backfill_policy: see `select`.
         retry_policy: see `select`.
         pool: see `select`.
         op_tags: see `select`.
@@ -54,6 +61,9 @@ def build_pz_definitions(
         translator=translator,
         op_per=op_per,
         checks=checks,
+        partitions_def=partitions_def,
+        partition_by=partition_by,
+        backfill_policy=backfill_policy,
         retry_policy=retry_policy,
         pool=pool,
         op_tags=op_tags,

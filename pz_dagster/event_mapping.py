@@ -64,6 +64,12 @@ class EventMapper:
     discretion: Discretion
     budget: EventBudget
     progress_seconds: float = 30.0
+    is_partitioned: bool = False
+    """The run reads slices: its relations are no whole tables."""
+
+    passes: int | None = None
+    """Which run of an op this is that goes on until everything is caught up."""
+
     failed: list[NodeResult] = field(default_factory=list)
     """Nodes that failed, checks that could not be evaluated included."""
 
@@ -190,6 +196,10 @@ class EventMapper:
         metadata = result_metadata(
             result, self.snapshot, event.run_id, is_held=result.name in self.selection.held_loads
         )
+        if self.is_partitioned:
+            metadata.pop("dagster/row_count", None)
+        if self.passes is not None and result.kind is NodeKind.SOURCE_LOAD:
+            metadata["pz/passes"] = self.passes
         version = data_version(result) if self.settings.data_versions else None
         yield result.name, dg.MaterializeResult(asset_key=key, metadata=metadata, data_version=version)
 

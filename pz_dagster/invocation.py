@@ -7,8 +7,9 @@ ends the generator, the engine is cancelled, joined and left without an open han
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -27,6 +28,7 @@ from pz_dagster.failures import (
     unreported_checks_error,
 )
 from pz_dagster.ordering import ResultBuffer
+from pz_dagster.partitions import PartitionRun, watermark_warnings
 from pz_dagster.run_config import PzRunConfig
 from pz_dagster.selection import read_selection
 from pz_engine import (
@@ -36,6 +38,7 @@ from pz_engine import (
     RunOutcome,
     RunRequest,
     Selection,
+    next_step,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +58,9 @@ class PzInvocation:
         self._binding = find(context.op_execution_context.op_def.tags[BINDING_TAG])
         self._snapshot = self._binding.snapshot
         self._selection = read_selection(context, self._snapshot)
+        self._partitions = PartitionRun.of(context, self._snapshot, self._binding.partition_by)
+        self._budget = EventBudget(context.log)
+        self._is_cancelled = False
         self._is_gate = _is_gate(config.checks or self._binding.checks)
         self._discretion = Discretion.of(
             self._snapshot,
@@ -77,6 +83,7 @@ class PzInvocation:
 
     def cancel(self) -> None:
         """Ask the engine to stop."""
+        self._is_cancelled = True
         self._engine.cancel()
 
     def stream_events(self) -> Iterator[dict[str, Any]]:
@@ -95,24 +102,68 @@ class PzInvocation:
     def stream(self) -> Iterator[DagsterResult]:
         """Run the engine and yield Dagster results as nodes finish.
 
+        With `until_caught_up` the engine runs again while windows are left; the results of the last run are yielded.
+
         Raises:
             PzDagsterError: a node failed, the run was refused, or a selected check was not reported.
         """
         self._refuse()
-        mapper = self._mapper()
+        self._warn_of_watermarks()
+        most = 1 if self._partitions.keys else self._config.until_caught_up
+        for number in count(1):
+            mapper = self._mapper(number if most > 1 else None)
+            results = self._results(mapper, is_first=number == 1)
+            if most == 1:
+                yield from results
+                break
+            kept: list[DagsterResult] = []
+            with closing(results):
+                for result in results:
+                    if isinstance(result, dg.AssetObservation):
+                        yield result
+                    else:
+                        kept.append(result)
+            if self._is_last(number, most):
+                yield from kept
+                break
+            self._engine = EngineThread(self._discretion)
+        self._raise_engine_error()
+        self._finish(mapper)
+
+    def _results(self, mapper: EventMapper, *, is_first: bool) -> Generator[DagsterResult, None, None]:
+        """Run the engine once."""
         buffer = ResultBuffer(self._snapshot.compiled.graph, self._selection)
-        with closing(self._engine.items(self._request())) as items:
+        with closing(self._engine.items(self._request(is_first=is_first))) as items:
             for item in items:
                 if isinstance(item, str):
                     level = "warning" if any(code in item for code in _WARNING_NOTES) else "info"
                     mapper.budget.write(level, f"note: {item}")
                     continue
                 for name, result in mapper.map(item):
+                    self._count_parts(mapper, name, result)
                     yield from buffer.add(name, result)
                 yield from buffer.settle(mapper.completed)
         yield from buffer.flush()
-        self._raise_engine_error()
-        self._finish(mapper)
+
+    def _is_last(self, number: int, most: int) -> bool:
+        """Tell whether no further run follows, and say why."""
+        if self.outcome is None or self._is_cancelled:
+            return True
+        reason = next_step(self.outcome, number, most)
+        if reason is not None:
+            self._context.log.info(f"{number} passes, stopped because: {reason}")
+        return reason is not None
+
+    def _count_parts(self, mapper: EventMapper, name: str, result: DagsterResult) -> None:
+        """Add what is known of each partition before the result that it belongs to is yielded."""
+        done = mapper.completed.get(name)
+        if self._partitions.keys and isinstance(result, dg.MaterializeResult) and done is not None:
+            self._partitions.describe(self._context, result, done)
+
+    def _warn_of_watermarks(self) -> None:
+        env = {**os.environ, **self._resource.env}
+        for text in watermark_warnings(self._binding.project.root, self._partitions.windows, env):
+            self._context.log.warning(text)
 
     def _refuse(self) -> None:
         """Fail before data moves when the loaded definitions cannot be run."""
@@ -122,15 +173,17 @@ class PzInvocation:
         if self._selection.unknown:
             raise stale_definitions_error(self._selection.unknown)
 
-    def _mapper(self) -> EventMapper:
+    def _mapper(self, passes: int | None) -> EventMapper:
         return EventMapper(
             self._snapshot,
             self._selection,
             self._binding.translator.settings,
             self._severity,
             self._discretion,
-            EventBudget(self._context.log),
+            self._budget,
             progress_seconds=float(self._resource.log_progress_seconds),
+            is_partitioned=bool(self._partitions.keys),
+            passes=passes,
         )
 
     def _severity(self, node: CheckNode, is_blocking: bool) -> dg.AssetCheckSeverity:
@@ -154,7 +207,7 @@ class PzInvocation:
             and translator.get_check_severity(node, self._snapshot) is not dg.AssetCheckSeverity.ERROR
         )
 
-    def _request(self) -> RunRequest:
+    def _request(self, *, is_first: bool = True) -> RunRequest:
         project, config, resource = self._binding.project, self._config, self._resource
         return RunRequest(
             project_dir=project.root,
@@ -162,7 +215,10 @@ class PzInvocation:
             env=dict(resource.env),
             selection=Selection(node_names=self._selection.names),
             fail_fast=config.fail_fast,
-            full_refresh=config.full_refresh,
+            full_refresh=config.full_refresh and is_first,
+            windows=self._partitions.windows,
+            window_cuts=self._partitions.cuts,
+            state_mode="bypass" if self._partitions.keys else "use",
             overrides=EngineOverrides(resource.threads, resource.memory_limit, resource.duckdb_threads),
             gate_checks=self._is_gate,
             ungated_checks=self._ungated_checks(),

@@ -72,6 +72,8 @@ def result_metadata(result: NodeResult, snapshot: Snapshot, run_id: str, *, is_h
         )
     if result.rejected is not None:
         metadata["pz/rejected"] = result.rejected
+    if stats.window is not None:
+        metadata["pz/window"] = dg.MetadataValue.json({"after": stats.window[0], "to": stats.window[1]})
     if result.caught_up is not None:
         metadata["pz/caught_up"] = result.caught_up
     metadata.update(_watermark(result, is_held=is_held))

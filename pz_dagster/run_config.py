@@ -3,6 +3,7 @@
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 
 class PzRunConfig(dg.Config):
@@ -13,6 +14,9 @@ class PzRunConfig(dg.Config):
 
     fail_fast: bool = False
     """Cancel the rest on the first failed node."""
+
+    until_caught_up: int = Field(default=1, ge=1)
+    """Most runs of the engine in this op: one window after another until every source has reached its `until`."""
 
     vars: dict[str, Any] = {}
     """Overrides of the project's `vars:`; stored and shown by Dagster, so never for secrets."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pz_dagster.keys import fold, op_name
@@ -26,6 +26,15 @@ class Snapshot:
     project_name: str
     incremental: Mapping[str, str]
     """Cursor column of every incremental source load, by node id."""
+
+    cursor_types: Mapping[str, str] = field(default_factory=dict)
+    """Cursor type of every incremental source load that declares one, by node id."""
+
+    stopping: frozenset[str] = frozenset()
+    """Ids of the source loads that are read in windows up to a stop."""
+
+    sliced: frozenset[str] = frozenset()
+    """Ids of the sinks that overwrite only the slices they are given."""
 
     @cached_property
     def flow_names(self) -> tuple[str, ...]:

@@ -32,20 +32,29 @@ from pz_engine import (
     __version__,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _SHOWN_CHECK_OPTIONS = ("min", "max", "max_age", "name")
 """Options of a check that hold a bound or a name; accepted values and SQL stay out."""
 
 
 def take(compiled: CompiledProject, mark: str) -> bytes:
     """Write down what definitions may know of a compiled project."""
-    incremental = {
-        node.id: node.incremental.cursor
-        for node in compiled.nodes
-        if isinstance(node, SourceLoadNode) and node.incremental is not None
-    }
+    loads = [node for node in compiled.nodes if isinstance(node, SourceLoadNode)]
+    reads = {node.id: node.incremental for node in loads if node.incremental is not None}
     name = compiled.project.name if compiled.project is not None else compiled.project_dir.name
-    return to_json(Snapshot(mark, compiled, name, incremental))
+    return to_json(
+        Snapshot(
+            mark,
+            compiled,
+            name,
+            {key: read.cursor for key, read in reads.items()},
+            cursor_types={key: read.cursor_type for key, read in reads.items() if read.cursor_type is not None},
+            stopping=frozenset(key for key, read in reads.items() if read.window is not None and read.window.until),
+            sliced=frozenset(
+                node.id for node in compiled.nodes if isinstance(node, SinkWriteNode) and "partition_by" in node.options
+            ),
+        )
+    )
 
 
 def write(path: Path, content: bytes) -> None:
@@ -96,8 +105,16 @@ def from_json(content: bytes, project_dir: Path) -> Snapshot | None:
             problems=tuple(Diagnostic(**each) for each in document["problems"]),
             warnings=tuple(Diagnostic(**each) for each in document["warnings"]),
         )
-        incremental = {each["id"]: each["cursor"] for each in document["nodes"] if "cursor" in each}
-        return Snapshot(document["fingerprint"], compiled, document["project"], incremental)
+        listed = document["nodes"]
+        return Snapshot(
+            document["fingerprint"],
+            compiled,
+            document["project"],
+            {each["id"]: each["cursor"] for each in listed if "cursor" in each},
+            cursor_types={each["id"]: each["cursor_type"] for each in listed if "cursor_type" in each},
+            stopping=frozenset(each["id"] for each in listed if each.get("stops")),
+            sliced=frozenset(each["id"] for each in listed if each.get("sliced")),
+        )
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -127,6 +144,10 @@ def _node_document(node: Node, snapshot: Snapshot) -> dict[str, Any]:
         )
         if node.id in snapshot.incremental:
             document["cursor"] = snapshot.incremental[node.id]
+        if node.id in snapshot.cursor_types:
+            document["cursor_type"] = snapshot.cursor_types[node.id]
+        if node.id in snapshot.stopping:
+            document["stops"] = True
     elif isinstance(node, PipelineNode):
         document.update(
             source_text=node.source_text,
@@ -149,7 +170,10 @@ def _node_document(node: Node, snapshot: Snapshot) -> dict[str, Any]:
             pipeline=node.pipeline,
             strategy=node.strategy.value,
             keys=list(node.keys),
+            accepts_duplicates=node.accepts_duplicates,
         )
+        if node.id in snapshot.sliced:
+            document["sliced"] = True
     return document
 
 
@@ -186,4 +210,5 @@ def _read_node(document: Mapping[str, Any]) -> Node:
                 pipeline=document["pipeline"],
                 strategy=Strategy(document["strategy"]),
                 keys=tuple(document["keys"]),
+                accepts_duplicates=document["accepts_duplicates"],
             )
