@@ -140,6 +140,28 @@ class PzProject:
 
         return PzTranslator().get_asset_key(self.snapshot.compiled.graph.by_name[node_name], self.snapshot)
 
+    def seed_watermarks(
+        self, assets_def: dg.AssetsDefinition, instance: dg.DagsterInstance, *, apply: bool = False
+    ) -> None:
+        """Print the watermarks with which runs without partitions go on from a backfill, and store them on request.
+
+        A stored watermark that is not older stays.
+
+        Args:
+            assets_def: a partitioned unit of this project.
+            instance: where its partitions are recorded.
+            apply: store them; otherwise nothing is written.
+
+        Raises:
+            PzDefinitionError: `PZ0703`, the assets are not partitioned, or leave out a sink of an entity.
+            PzStateError: `PZ0517`, a run is in flight; `PZ0515` or `PZ0518`, the store has something else or cannot be
+                used; `PZ0520`, it changed meanwhile.
+        """
+        from pz_dagster.seeding import seed_watermarks
+
+        for report in seed_watermarks(assets_def, instance, apply=apply):
+            print(report)  # noqa: T201 - a person runs this
+
     def _load(self, mark: str) -> Snapshot:
         """Read the snapshot when it is fresh, else compile; whatever is not on disk is offered to child processes."""
         stored = self._read()
