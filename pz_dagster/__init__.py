@@ -4,6 +4,7 @@ Errors are in `pz_dagster.errors`; every other module is private.
 """
 
 from pz_dagster.assets import build_pz_assets, pz_assets
+from pz_dagster.automation import build_pz_schedules, build_pz_sensors
 from pz_dagster.definitions import build_pz_definitions
 from pz_dagster.invocation import PzInvocation
 from pz_dagster.project import PzProject
@@ -21,5 +22,7 @@ __all__ = [
     "PzTranslatorSettings",
     "build_pz_assets",
     "build_pz_definitions",
+    "build_pz_schedules",
+    "build_pz_sensors",
     "pz_assets",
 ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Literal
 
 import dagster as dg
 
 from pz_dagster.assets import DEFAULT_RESOURCE_KEY, build_pz_assets
+from pz_dagster.automation import Timing, job_tags_of, schedules_of, with_freshness
 from pz_dagster.bindings import BINDING_TAG
+from pz_dagster.partitions import Partitioning
 from pz_dagster.project import PzProject
 from pz_dagster.resource import PzResource
 from pz_dagster.translator import PzTranslator
@@ -32,6 +35,10 @@ def build_pz_definitions(
     op_tags: dict[str, str] | None = None,
     resource: PzResource | None = None,
     resource_key: str = DEFAULT_RESOURCE_KEY,
+    schedules: Mapping[str, str | tuple[str, str]] | None = None,
+    sensors: Sequence[dg.SensorDefinition] = (),
+    freshness: Mapping[str, timedelta] | None = None,
+    job_tags: Mapping[str, str] | None = None,
 ) -> dg.Definitions:
     """Turn a project into assets, asset checks, one job for each unit, and the resource they run with.
 
@@ -50,6 +57,11 @@ def build_pz_definitions(
         op_tags: see `select`.
         resource: engine settings; all projects of a location share one default, so their definitions merge.
         resource_key: the resource's key; a project with a resource of its own takes a key of its own.
+        schedules: by name, a cron expression or a pair of cron and `pz ls --select` expression, in UTC, stopped; more
+            can be said with `build_pz_schedules`.
+        sensors: for example those of `build_pz_sensors`.
+        freshness: how often sinks are expected to be written, by pattern of their name, such as `mart.*`.
+        job_tags: in place of the tags that jobs have, tag by tag.
 
     Raises:
         PzDefinitionError: as for `build_pz_assets`.
@@ -69,9 +81,30 @@ def build_pz_definitions(
         op_tags=op_tags,
         resource_key=resource_key,
     )
+    snapshot = project.snapshot
+    if freshness:
+        assets = with_freshness(assets, snapshot, freshness)
     jobs: list[Any] = [
-        dg.define_asset_job(f"{definition.op.name}_job", selection=dg.AssetSelection.assets(*definition.keys))
+        dg.define_asset_job(
+            f"{definition.op.name}_job",
+            selection=dg.AssetSelection.assets(*definition.keys),
+            tags={**job_tags_of(snapshot, ()), "pz/flow": definition.op.tags["pz/flow"], **(job_tags or {})},
+        )
         for definition in assets
         if BINDING_TAG in definition.op.tags
     ]
-    return dg.Definitions(assets=assets, jobs=jobs, resources={resource_key: resource or _DEFAULT_RESOURCE})
+    keys = {
+        str(spec.metadata["pz/node_id"]): spec.key
+        for definition in assets
+        for spec in definition.specs
+        if "pz/node_id" in spec.metadata
+    }
+    timing = Timing(partitioning=Partitioning.of(partitions_def, partition_by, None), job_tags=dict(job_tags or {}))
+    timed = schedules_of(snapshot, keys, schedules or {}, timing)
+    return dg.Definitions(
+        assets=assets,
+        jobs=jobs,
+        schedules=timed,
+        sensors=sensors,
+        resources={resource_key: resource or _DEFAULT_RESOURCE},
+    )
