@@ -238,3 +238,42 @@ def test_a_source_that_takes_the_bounds_itself_gives_the_same(factory: ProjectFa
     outcome = factory.run(windows={KEY: WINDOW}, state_mode="bypass")
     assert (load_of(outcome).rows, landed(factory)) == (2, [3, 4])
     assert [note for note in outcome.notes if "1 row(s) without a value in cursor column 'seen'" in note]
+
+
+def test_state_that_is_bypassed_is_not_even_asked(factory: ProjectFactory) -> None:
+    """A stored position inside the slice would be moved by any other run; this one neither reads nor writes it."""
+    rows = {number: TIMES[number] for number in (1, 2, 3)}
+    build(factory, "timestamp", rows, "unwindowed")
+    factory.run()
+    before = state(factory)
+    asked: list[str] = []
+
+    class Watched:
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            def call(*given: Any) -> Any:
+                asked.append(name)
+                return getattr(self._inner, name)(*given)
+
+            return call
+
+    factory.write("in/things.csv", "id,seen\n4,2026-01-02 12:00:00\n")
+    outcome = factory.run(windows={KEY: WINDOW}, state_mode="bypass", wrap_state_store=Watched)
+    assert load_of(outcome).rows == 1
+    assert asked == []
+    assert not [note for note in outcome.notes if "watermark" in note]
+    assert state(factory) == before
+    factory.run(windows={KEY: WINDOW}, wrap_state_store=Watched)
+    assert {"get", "set"} <= set(asked)
+    assert state(factory) != before
+
+
+def test_a_filter_on_the_watermark_lets_the_whole_slice_pass(factory: ProjectFactory) -> None:
+    """A stored position above the slice would filter it away in the pipeline; a given slice is filtered as on a first run."""
+    build(factory, "timestamp", TIMES | {5: "2026-02-01 00:00:00"}, "sql")
+    factory.run()
+    (factory.directory / "mart.duckdb").unlink()
+    factory.run(windows={KEY: WINDOW})
+    assert landed(factory) == [3, 4]
