@@ -152,7 +152,8 @@ def _resume(
     if request.full_refresh:
         return ResumePlan(prior.run_id, database)
     recorded = prior.results.results
-    return plan_resume(compiled.graph, plan, effective, recorded, run_id=prior.run_id, database=database)
+    found = plan_resume(compiled.graph, plan, effective, recorded, run_id=prior.run_id, database=database)
+    return replace(found, is_shared=prior.results.status is RunStatus.SUCCESS)
 
 
 def _engine(engine: EngineSettings, request: RunRequest) -> EngineSettings:

@@ -40,6 +40,9 @@ class ResumePlan:
     lost: int = 0
     """Parts that could have been taken if the database was still there."""
 
+    is_shared: bool = False
+    """The prior run has nothing left to deliver, so any number of runs may take from it at once."""
+
     def notes(self, taken_over: int) -> tuple[str, ...]:
         """Say what is taken, and from which run.
 
@@ -97,7 +100,7 @@ def plan_resume(
             if isinstance(node, SinkWriteNode)
             and node.id not in effective
             and succeeded(node.id)
-            and _rests_on(graph, node, reuse, succeeded)
+            and _rests_on(graph, node, reuse, succeeded, is_carried=results[node.id].provenance == CARRIED_FORWARD)
         ),
     )
     if database.is_file():
@@ -106,12 +109,22 @@ def plan_resume(
 
 
 def _rests_on(
-    graph: Graph, sink: SinkWriteNode, reuse: Mapping[str, NodeResult], succeeded: Callable[[str], bool]
+    graph: Graph,
+    sink: SinkWriteNode,
+    reuse: Mapping[str, NodeResult],
+    succeeded: Callable[[str], bool],
+    *,
+    is_carried: bool,
 ) -> bool:
-    """Tell whether everything above a committed sink is what it was, and its loads are reused."""
+    """Tell whether everything above a committed sink is what it was, and its loads are reused.
+
+    The prior run may have carried the sink forward itself. Then it did not compute the pipelines in between; the run
+    that did had proven them, and a sink's id stands for theirs.
+    """
     above = graph.ancestors([sink.id])
     loads = [node_id for node_id in above if isinstance(graph.by_id[node_id], SourceLoadNode)]
-    return bool(loads) and all(map(succeeded, above)) and all(node_id in reuse for node_id in loads)
+    proven = loads if is_carried else above
+    return bool(loads) and all(map(succeeded, proven)) and all(node_id in reuse for node_id in loads)
 
 
 def _carried(result: NodeResult) -> NodeResult:
