@@ -64,6 +64,9 @@ class EventMapper:
     discretion: Discretion
     budget: EventBudget
     progress_seconds: float = 30.0
+    shows_positions: bool = True
+    """Show the values of watermarks."""
+
     failed: list[NodeResult] = field(default_factory=list)
     """Nodes that failed, checks that could not be evaluated included."""
 
@@ -188,7 +191,11 @@ class EventMapper:
             return
         self._say("info", event)
         metadata = result_metadata(
-            result, self.snapshot, event.run_id, is_held=result.name in self.selection.held_loads
+            result,
+            self.snapshot,
+            event.run_id,
+            is_held=result.name in self.selection.held_loads,
+            shows_positions=self.shows_positions,
         )
         version = data_version(result) if self.settings.data_versions else None
         yield result.name, dg.MaterializeResult(asset_key=key, metadata=metadata, data_version=version)

@@ -7,8 +7,8 @@ ends the generator, the engine is cancelled, joined and left without an open han
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -29,6 +29,7 @@ from pz_dagster.failures import (
 from pz_dagster.ordering import ResultBuffer
 from pz_dagster.run_config import PzRunConfig
 from pz_dagster.selection import read_selection
+from pz_dagster.state_copy import DagsterStateCopy
 from pz_engine import (
     CheckNode,
     EngineOverrides,
@@ -62,7 +63,9 @@ class PzInvocation:
             env={**os.environ, **resource.env},
             is_full=resource.shows_full_errors,
             shows_samples=self._binding.translator.settings.expose_check_samples,
+            shows_positions=resource.state_copy != "off",
         )
+        self._state_copy = self._open_state_copy()
         self._engine = EngineThread(self._discretion)
 
     @property
@@ -86,7 +89,7 @@ class PzInvocation:
             PzDagsterError: the run was refused; failing nodes are among the events.
         """
         self._refuse()
-        with closing(self._engine.items(self._request())) as items:
+        with closing(self._items(EventBudget(self._context.log))) as items:
             for item in items:
                 if isinstance(item, RunEvent):
                     yield self._discretion.event(item).to_json()
@@ -101,7 +104,7 @@ class PzInvocation:
         self._refuse()
         mapper = self._mapper()
         buffer = ResultBuffer(self._snapshot.compiled.graph, self._selection)
-        with closing(self._engine.items(self._request())) as items:
+        with closing(self._items(mapper.budget)) as items:
             for item in items:
                 if isinstance(item, str):
                     level = "warning" if any(code in item for code in _WARNING_NOTES) else "info"
@@ -113,6 +116,42 @@ class PzInvocation:
         yield from buffer.flush()
         self._raise_engine_error()
         self._finish(mapper)
+
+    def _items(self, budget: EventBudget) -> Generator[RunEvent | str, None, None]:
+        """Run the engine between the reading and the writing of the state copy."""
+        copy = self._state_copy
+        if copy is not None:
+            self._warn(budget, copy.reconcile(self._running()))
+        try:
+            with closing(self._engine.items(self._request())) as items:
+                yield from items
+        finally:
+            if copy is not None:
+                self._warn(budget, copy.write(self.run_id))
+
+    def _open_state_copy(self) -> DagsterStateCopy | None:
+        if self._resource.state_copy == "off":
+            return None
+        return DagsterStateCopy(
+            self._context.instance,
+            self._binding.project,
+            self._snapshot,
+            prefix=self._binding.translator.settings.key_prefix,
+            env=self._resource.env,
+            dagster_run_id=self._context.op_execution_context.run_id,
+        )
+
+    def _running(self) -> frozenset[str]:
+        """Ids of what runs, as the loaded definitions know it."""
+        graph = self._snapshot.compiled.graph
+        selected = frozenset(graph.by_name[name].id for name in self._selection.names)
+        return selected | graph.ancestors(selected)
+
+    def _warn(self, budget: EventBudget, texts: Sequence[str]) -> None:
+        """Log warnings; where even that cannot be written, the step fails by its own results if it must."""
+        for text in texts:
+            with suppress(Exception):
+                budget.write("warning", self._discretion.relative(text))
 
     def _refuse(self) -> None:
         """Fail before data moves when the loaded definitions cannot be run."""
@@ -131,6 +170,7 @@ class PzInvocation:
             self._discretion,
             EventBudget(self._context.log),
             progress_seconds=float(self._resource.log_progress_seconds),
+            shows_positions=self._discretion.shows_positions,
         )
 
     def _severity(self, node: CheckNode, is_blocking: bool) -> dg.AssetCheckSeverity:
@@ -167,6 +207,7 @@ class PzInvocation:
             gate_checks=self._is_gate,
             ungated_checks=self._ungated_checks(),
             host=self._host_record(),
+            wrap_state_store=self._state_copy.wrap if self._state_copy is not None else None,
         )
 
     def _host_record(self) -> dict[str, Any]:
