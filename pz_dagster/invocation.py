@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -27,6 +28,7 @@ from pz_dagster.failures import (
     unreported_checks_error,
 )
 from pz_dagster.ordering import ResultBuffer
+from pz_dagster.resume import Resumption, plan_resumption
 from pz_dagster.run_config import PzRunConfig
 from pz_dagster.selection import read_selection
 from pz_dagster.state_copy import DagsterStateCopy
@@ -66,6 +68,7 @@ class PzInvocation:
             shows_positions=resource.state_copy != "off",
         )
         self._state_copy = self._open_state_copy()
+        self._resumption = Resumption()
         self._engine = EngineThread(self._discretion)
 
     @property
@@ -89,6 +92,7 @@ class PzInvocation:
             PzDagsterError: the run was refused; failing nodes are among the events.
         """
         self._refuse()
+        self._resume()
         with closing(self._items(EventBudget(self._context.log))) as items:
             for item in items:
                 if isinstance(item, RunEvent):
@@ -104,6 +108,10 @@ class PzInvocation:
         self._refuse()
         mapper = self._mapper()
         buffer = ResultBuffer(self._snapshot.compiled.graph, self._selection)
+        self._resume()
+        yield from self._settle_proven(mapper, buffer)
+        if self._resumption.names is not None and not self._resumption.names:
+            return
         with closing(self._items(mapper.budget)) as items:
             for item in items:
                 if isinstance(item, str):
@@ -128,6 +136,33 @@ class PzInvocation:
         finally:
             if copy is not None:
                 self._warn(budget, copy.write(self.run_id))
+
+    def _resume(self) -> None:
+        """Decide what earlier runs have done already."""
+        found = plan_resumption(self._context, self._binding, self._selection)
+        notes = list(found.notes)
+        if found.ignores_full_refresh and self._config.full_refresh:
+            notes.append("full_refresh is ignored, because this attempt continues a run")
+        for note in notes:
+            self._context.log.info(note)
+        if found.retry_from is not None:  # what this step leaves out may be carried forward; the outcome tells
+            self._selection = replace(self._selection, held_loads=frozenset())
+        self._resumption = found
+
+    def _settle_proven(self, mapper: EventMapper, buffer: ResultBuffer) -> Iterator[DagsterResult]:
+        """Report what succeeded before and does not run, unless Dagster has it from an earlier attempt."""
+        found = self._resumption
+        mapper.selection = self._selection
+        mapper.yielded = found.yielded
+        for name, result in found.proven.items():
+            for each in mapper.carried(name, result, found.retry_from or ""):
+                yield from buffer.add(name, each)
+        mapper.yielded |= frozenset(found.proven)
+        mapper.completed.update(found.proven)
+        if found.names is not None and not found.names:
+            yield from buffer.flush()
+        else:
+            yield from buffer.settle(mapper.completed)
 
     def _open_state_copy(self) -> DagsterStateCopy | None:
         if self._resource.state_copy == "off":
@@ -200,9 +235,12 @@ class PzInvocation:
             project_dir=project.root,
             vars={**project.vars, **config.vars},
             env=dict(resource.env),
-            selection=Selection(node_names=self._selection.names),
+            selection=Selection(
+                node_names=self._selection.names if self._resumption.names is None else self._resumption.names
+            ),
             fail_fast=config.fail_fast,
-            full_refresh=config.full_refresh,
+            full_refresh=config.full_refresh and not self._resumption.ignores_full_refresh,
+            retry_from=self._resumption.retry_from,
             overrides=EngineOverrides(resource.threads, resource.memory_limit, resource.duckdb_threads),
             gate_checks=self._is_gate,
             ungated_checks=self._ungated_checks(),
@@ -218,6 +256,7 @@ class PzInvocation:
             "root_run_id": context.run.root_run_id,
             "parent_run_id": context.run.parent_run_id,
             "step": context.op.name,
+            "op": context.op_def.name,
             "attempt": context.retry_number,
             "fingerprint": self._snapshot.fingerprint,
             "selection": sorted(self._selection.names),

@@ -116,7 +116,8 @@ def _position(value: str) -> Any:
 
 def data_version(result: NodeResult) -> dg.DataVersion | None:
     """Return a version that stays the same while an incremental load finds nothing new."""
-    position = result.stats.watermark_to or result.stats.watermark_from
+    captured = result.watermark.value if result.watermark is not None else None
+    position = result.stats.watermark_to or captured or result.stats.watermark_from
     if result.kind is not NodeKind.SOURCE_LOAD or position is None:
         return None
     return dg.DataVersion(hashlib.sha256(f"{result.id}\n{position}".encode()).hexdigest()[:16])

@@ -100,7 +100,7 @@ def plan_resume(
             if isinstance(node, SinkWriteNode)
             and node.id not in effective
             and succeeded(node.id)
-            and _rests_on(graph, node, reuse, succeeded, is_carried=results[node.id].provenance == CARRIED_FORWARD)
+            and _rests_on(graph, node, reuse, succeeded)
         ),
     )
     if database.is_file():
@@ -109,22 +109,12 @@ def plan_resume(
 
 
 def _rests_on(
-    graph: Graph,
-    sink: SinkWriteNode,
-    reuse: Mapping[str, NodeResult],
-    succeeded: Callable[[str], bool],
-    *,
-    is_carried: bool,
+    graph: Graph, sink: SinkWriteNode, reuse: Mapping[str, NodeResult], succeeded: Callable[[str], bool]
 ) -> bool:
-    """Tell whether everything above a committed sink is what it was, and its loads are reused.
-
-    The prior run may have carried the sink forward itself. Then it did not compute the pipelines in between; the run
-    that did had proven them, and a sink's id stands for theirs.
-    """
+    """Tell whether everything above a committed sink is what it was, and its loads are reused."""
     above = graph.ancestors([sink.id])
     loads = [node_id for node_id in above if isinstance(graph.by_id[node_id], SourceLoadNode)]
-    proven = loads if is_carried else above
-    return bool(loads) and all(map(succeeded, proven)) and all(node_id in reuse for node_id in loads)
+    return bool(loads) and all(map(succeeded, above)) and all(node_id in reuse for node_id in loads)
 
 
 def _carried(result: NodeResult) -> NodeResult:
