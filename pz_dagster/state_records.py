@@ -14,7 +14,7 @@ import dagster as dg
 
 from pz_dagster.keys import asset_key, fold
 from pz_dagster.reconciliation import CopyRecord
-from pz_engine import Diagnostic
+from pz_engine import Diagnostic, Severity
 
 STATE_METADATA = "pz/state"
 _PAGE = 50
@@ -32,6 +32,7 @@ class CopyUnavailableError(Exception):
             "PZ0705",
             f"the copy of the state in the Dagster instance cannot be {verb} ({type(cause).__name__})",
             hint="check the storage of the instance; runs go on with the project's own state",
+            severity=Severity.WARNING,
         )
         super().__init__(str(self.diagnostic))
 

@@ -16,7 +16,7 @@ from pz_dagster.project import PzProject
 from pz_dagster.reconciliation import COPY, TOKENS, CopyRecord, Decision, LocalState, ManualChange, decide
 from pz_dagster.snapshot import Snapshot
 from pz_dagster.state_records import Records, now, read_records, state_key, write_records
-from pz_engine import Diagnostic, PzStateError, SourceLoadNode
+from pz_engine import Diagnostic, PzStateError, Severity, SourceLoadNode
 
 if TYPE_CHECKING:
     from pz_engine import StoredEntries
@@ -247,13 +247,14 @@ def _problem(found: Comparison) -> Diagnostic:
         message = (
             f"the stored {what} of {key} {found.decision.reason}; it was restored from the Dagster instance, {origin}"
         )
-        return Diagnostic(code, message, hint=f"pz state show {key}")
+        return Diagnostic(code, message, hint=f"pz state show {key}", severity=Severity.WARNING)
     kept = "the copy was kept" if found.decision.action == "restore" else "the stored one was kept"
     values = f" (stored: {_shown(found.local)}, copy: {_shown(newest.entry)})" if scope != TOKENS else ""
     return Diagnostic(
         code,
         f"the stored {what} of {key} {found.decision.reason}{values}; {kept}, so rows may be read again",
         hint=f"pz state show {key}",
+        severity=Severity.WARNING,
     )
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         SourceLoadNode,
     )
     from pz_engine.compile.lineage.values import ColumnLineage, ColumnSource, PipelineLineage
-    from pz_engine.errors.diagnostics import Diagnostic
+    from pz_engine.errors.diagnostics import Diagnostic, Severity
     from pz_engine.errors.exceptions import PzConfigError, PzError, PzStateError, PzValidationError
     from pz_engine.errors.unexpected import diagnose
     from pz_engine.events.run_journal import journal_record
@@ -118,6 +118,7 @@ __all__ = [
     "SchemaPolicy",
     "ScopedStore",
     "Selection",
+    "Severity",
     "SinkWriteNode",
     "SourceDriftDetected",
     "SourceLoadNode",
@@ -171,7 +172,7 @@ _HOMES = {
         "SourceLoadNode",
     ),
     "compile.lineage.values": ("ColumnLineage", "ColumnSource", "PipelineLineage"),
-    "errors.diagnostics": ("Diagnostic",),
+    "errors.diagnostics": ("Diagnostic", "Severity"),
     "errors.unexpected": ("diagnose",),
     "errors.exceptions": ("PzConfigError", "PzError", "PzStateError", "PzValidationError"),
     "events.run_journal": ("journal_record",),
