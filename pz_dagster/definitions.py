@@ -14,6 +14,7 @@ from pz_dagster.bindings import BINDING_TAG
 from pz_dagster.partitions import Partitioning
 from pz_dagster.project import PzProject
 from pz_dagster.resource import PzResource
+from pz_dagster.state_records import state_spec
 from pz_dagster.translator import PzTranslator
 
 _DEFAULT_RESOURCE = PzResource()
@@ -101,8 +102,10 @@ def build_pz_definitions(
     }
     timing = Timing(partitioning=Partitioning.of(partitions_def, partition_by, None), job_tags=dict(job_tags or {}))
     timed = schedules_of(snapshot, keys, schedules or {}, timing)
+    prefix = translator.settings.key_prefix if translator is not None else ()
+    state = [state_spec(snapshot.project_name, prefix)] if snapshot.compiled.nodes else []
     return dg.Definitions(
-        assets=assets,
+        assets=[*assets, *state],
         jobs=jobs,
         schedules=timed,
         sensors=sensors,

@@ -6,7 +6,7 @@ Nothing here is lost: every event is also in the run's journal and, as NDJSON, i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dagster as dg
@@ -70,6 +70,9 @@ class EventMapper:
     passes: int | None = None
     """Which run of an op this is that goes on until everything is caught up."""
 
+    shows_positions: bool = True
+    """Show the values of watermarks."""
+
     failed: list[NodeResult] = field(default_factory=list)
     """Nodes that failed, checks that could not be evaluated included."""
 
@@ -84,6 +87,9 @@ class EventMapper:
     changed: list[str] = field(default_factory=list)
     """Nodes that do something else now than when definitions were loaded."""
 
+    yielded: frozenset[str] = frozenset()
+    """Nodes whose success Dagster has already."""
+
     _names: dict[str, str] = field(default_factory=dict)
     _progress_at: dict[str, float] = field(default_factory=dict)
     _any_progress_at: float = float("-inf")
@@ -95,6 +101,21 @@ class EventMapper:
             yield from handler(self, event)
         elif event.name != "node_queued":
             self.budget.write("debug", f"pz event {event.name}")
+
+    def carried(self, name: str, result: NodeResult, run_id: str) -> Iterator[DagsterResult]:
+        """Yield the success of a selected node in an earlier run, without its numbers: nothing was moved again."""
+        if name in self.yielded:
+            return
+        result = replace(result, provenance="carried_forward", duration_ms=0, timings=None, delivery=None)
+        if name in self.selection.checks:
+            for _, found in self._check(result):
+                yield found
+        elif (key := self.selection.key_of(name)) is not None:
+            metadata = result_metadata(
+                result, self.snapshot, run_id, is_held=False, shows_positions=self.shows_positions
+            )
+            version = data_version(result) if self.settings.data_versions else None
+            yield dg.MaterializeResult(asset_key=key, metadata=metadata, data_version=version)
 
     def _run_started(self, event: RunStarted) -> Results:
         by_name = self.snapshot.compiled.graph.by_name
@@ -193,8 +214,14 @@ class EventMapper:
             self._say("info", event, " (not selected, ran as an ancestor)")
             return
         self._say("info", event)
+        if result.name in self.yielded:
+            return
         metadata = result_metadata(
-            result, self.snapshot, event.run_id, is_held=result.name in self.selection.held_loads
+            result,
+            self.snapshot,
+            event.run_id,
+            is_held=result.name in self.selection.held_loads,
+            shows_positions=self.shows_positions,
         )
         if self.is_partitioned:
             metadata.pop("dagster/row_count", None)
@@ -207,7 +234,7 @@ class EventMapper:
         found = self.selection.checks.get(result.name)
         if result.status is NodeStatus.SUCCESS and found is not None:
             self.budget.write("debug", f"ok {result.name}")
-        if found is not None:
+        if found is not None and not (result.name in self.yielded and result.status is NodeStatus.SUCCESS):
             node, key, is_blocking = found
             severity = self.severity_of(node, is_blocking)
             yield result.name, check_result(result, key, severity, self.discretion)

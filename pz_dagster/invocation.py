@@ -7,8 +7,9 @@ ends the generator, the engine is cancelled, joined and left without an open han
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,10 @@ from pz_dagster.failures import (
 )
 from pz_dagster.ordering import ResultBuffer
 from pz_dagster.partitions import PartitionRun, watermark_warnings
+from pz_dagster.resume import Resumption, plan_resumption
 from pz_dagster.run_config import PzRunConfig
 from pz_dagster.selection import read_selection
+from pz_dagster.state_copy import DagsterStateCopy
 from pz_engine import (
     CheckNode,
     EngineOverrides,
@@ -38,6 +41,7 @@ from pz_engine import (
     RunOutcome,
     RunRequest,
     Selection,
+    SourceLoadNode,
     next_step,
 )
 
@@ -68,7 +72,10 @@ class PzInvocation:
             env={**os.environ, **resource.env},
             is_full=resource.shows_full_errors,
             shows_samples=self._binding.translator.settings.expose_check_samples,
+            shows_positions=resource.state_copy != "off",
         )
+        self._state_copy = self._open_state_copy()
+        self._resumption = Resumption()
         self._engine = EngineThread(self._discretion)
 
     @property
@@ -93,7 +100,8 @@ class PzInvocation:
             PzDagsterError: the run was refused; failing nodes are among the events.
         """
         self._refuse()
-        with closing(self._engine.items(self._request())) as items:
+        self._resume()
+        with closing(self._items(is_first=True)) as items:
             for item in items:
                 if isinstance(item, RunEvent):
                     yield self._discretion.event(item).to_json()
@@ -108,6 +116,7 @@ class PzInvocation:
             PzDagsterError: a node failed, the run was refused, or a selected check was not reported.
         """
         self._refuse()
+        self._resume()
         self._warn_of_watermarks()
         most = 1 if self._partitions.keys else self._config.until_caught_up
         for number in count(1):
@@ -123,17 +132,23 @@ class PzInvocation:
                         yield result
                     else:
                         kept.append(result)
-            if self._is_last(number, most):
+            if self._resumption.is_complete or self._is_last(number, most):
                 yield from kept
                 break
+            self._resumption = self._resumption.finished()
             self._engine = EngineThread(self._discretion)
+        if self._resumption.is_complete:
+            return
         self._raise_engine_error()
         self._finish(mapper)
 
     def _results(self, mapper: EventMapper, *, is_first: bool) -> Generator[DagsterResult, None, None]:
-        """Run the engine once."""
+        """Run the engine once, unless earlier runs have left nothing to do."""
         buffer = ResultBuffer(self._snapshot.compiled.graph, self._selection)
-        with closing(self._engine.items(self._request(is_first=is_first))) as items:
+        yield from self._settle_proven(mapper, buffer)
+        if self._resumption.is_complete:
+            return
+        with closing(self._items(is_first=is_first)) as items:
             for item in items:
                 if isinstance(item, str):
                     level = "warning" if any(code in item for code in _WARNING_NOTES) else "info"
@@ -165,6 +180,74 @@ class PzInvocation:
         for text in watermark_warnings(self._binding.project.root, self._partitions.windows, env):
             self._context.log.warning(text)
 
+    def _items(self, *, is_first: bool) -> Generator[RunEvent | str, None, None]:
+        """Run the engine between the reading and the writing of the state copy."""
+        copy = self._state_copy
+        if copy is not None:
+            self._warn(copy.reconcile(self._running()))
+        try:
+            with closing(self._engine.items(self._request(is_first=is_first))) as items:
+                yield from items
+        finally:
+            if copy is not None:
+                self._warn(copy.write(self.run_id))
+
+    def _resume(self) -> None:
+        """Decide what earlier runs have done already."""
+        found = plan_resumption(self._context, self._binding, self._selection)
+        notes = list(found.notes)
+        if found.ignores_full_refresh and self._config.full_refresh:
+            notes.append("full_refresh is ignored, because this attempt continues a run")
+        for note in notes:
+            self._context.log.info(note)
+        if found.retry_from is not None:  # what this step leaves out may be carried forward; the outcome tells
+            self._selection = replace(self._selection, held_loads=frozenset())
+        self._resumption = found
+
+    def _settle_proven(self, mapper: EventMapper, buffer: ResultBuffer) -> Iterator[DagsterResult]:
+        """Report what succeeded before and does not run, unless Dagster has it from an earlier attempt."""
+        found = self._resumption
+        mapper.selection = self._selection
+        mapper.yielded = found.yielded
+        for name, result in found.proven.items():
+            for each in mapper.carried(name, result, found.retry_from or ""):
+                yield from buffer.add(name, each)
+        mapper.yielded |= frozenset(found.proven)
+        mapper.completed.update(found.proven)
+        if found.is_complete:
+            yield from buffer.flush()
+        else:
+            yield from buffer.settle(mapper.completed)
+
+    def _open_state_copy(self) -> DagsterStateCopy | None:
+        if self._resource.state_copy == "off":
+            return None
+        return DagsterStateCopy(
+            self._context.instance,
+            self._binding.project,
+            self._snapshot,
+            prefix=self._binding.translator.settings.key_prefix,
+            env=self._resource.env,
+            dagster_run_id=self._context.op_execution_context.run_id,
+        )
+
+    def _running(self) -> frozenset[str]:
+        """Ids of what runs and uses stored state, as the loaded definitions know it."""
+        graph = self._snapshot.compiled.graph
+        selected = frozenset(graph.by_name[name].id for name in self._selection.names)
+        sliced = self._partitions.windows
+        return frozenset(
+            node_id
+            for node_id in selected | graph.ancestors(selected)
+            if not (isinstance(node := graph.by_id[node_id], SourceLoadNode) and node.key in sliced)
+        )
+
+    def _warn(self, texts: Sequence[str]) -> None:
+        """Log warnings; where even that cannot be written, the step fails by its own results if it must."""
+        for text in texts:
+            with suppress(Exception):
+                self._budget.write("warning", self._discretion.relative(text))
+
     def _refuse(self) -> None:
         """Fail before data moves when the loaded definitions cannot be run."""
         problems = self._snapshot.compiled.problems
@@ -184,6 +267,7 @@ class PzInvocation:
             progress_seconds=float(self._resource.log_progress_seconds),
             is_partitioned=bool(self._partitions.keys),
             passes=passes,
+            shows_positions=self._discretion.shows_positions,
         )
 
     def _severity(self, node: CheckNode, is_blocking: bool) -> dg.AssetCheckSeverity:
@@ -213,9 +297,12 @@ class PzInvocation:
             project_dir=project.root,
             vars={**project.vars, **config.vars},
             env=dict(resource.env),
-            selection=Selection(node_names=self._selection.names),
+            selection=Selection(
+                node_names=self._selection.names if self._resumption.names is None else self._resumption.names
+            ),
             fail_fast=config.fail_fast,
-            full_refresh=config.full_refresh and is_first,
+            full_refresh=config.full_refresh and is_first and not self._resumption.ignores_full_refresh,
+            retry_from=self._resumption.retry_from,
             windows=self._partitions.windows,
             window_cuts=self._partitions.cuts,
             state_mode="bypass" if self._partitions.keys else "use",
@@ -223,6 +310,7 @@ class PzInvocation:
             gate_checks=self._is_gate,
             ungated_checks=self._ungated_checks(),
             host=self._host_record(),
+            wrap_state_store=self._state_copy.wrap if self._state_copy is not None else None,
         )
 
     def _host_record(self) -> dict[str, Any]:
@@ -233,6 +321,7 @@ class PzInvocation:
             "root_run_id": context.run.root_run_id,
             "parent_run_id": context.run.parent_run_id,
             "step": context.op.name,
+            "op": context.op_def.name,
             "attempt": context.retry_number,
             "fingerprint": self._snapshot.fingerprint,
             "selection": sorted(self._selection.names),

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from pz_engine.app.run import run_project
     from pz_engine.app.runs import list_runs
     from pz_engine.app.selecting import select_nodes
+    from pz_engine.app.state_entries import (
+        StoredEntries,
+        compare_positions,
+        entry_fingerprint,
+        has_public_tokens,
+        read_entries,
+        replace_entry,
+    )
     from pz_engine.app.state_seed import WatermarkSeed, seed_watermark, stored_watermark_keys
     from pz_engine.base.cancellation import CancelToken
     from pz_engine.base.redact import ErrorSummary
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
         SourceLoadNode,
     )
     from pz_engine.compile.lineage.values import ColumnLineage, ColumnSource, PipelineLineage
-    from pz_engine.errors.diagnostics import Diagnostic
+    from pz_engine.errors.diagnostics import Diagnostic, Severity
     from pz_engine.errors.exceptions import PzConfigError, PzError, PzStateError, PzValidationError
     from pz_engine.errors.unexpected import diagnose
     from pz_engine.events.run_journal import journal_record
@@ -59,9 +67,12 @@ if TYPE_CHECKING:
     from pz_engine.model.policies import Materialization, OnDelete, SchemaPolicy, Strategy, SyncMode
     from pz_engine.model.project import Project
     from pz_engine.model.run import NodeKind, NodeResult, NodeStats, NodeStatus, RunStatus
+    from pz_engine.state.audit_log import AuditRecord, read_audit
+    from pz_engine.state.store import KeyedStore, ScopedStore
 
 __all__ = [
     "AmbiguousDateInferenceDetected",
+    "AuditRecord",
     "BreakerStateChanged",
     "CancelToken",
     "Check",
@@ -77,6 +88,7 @@ __all__ = [
     "ErrorSummary",
     "Flow",
     "Graph",
+    "KeyedStore",
     "LossyIntegerInferenceDetected",
     "Materialization",
     "MergeKeyDuplicatesDetected",
@@ -106,23 +118,32 @@ __all__ = [
     "RunStarted",
     "RunStatus",
     "SchemaPolicy",
+    "ScopedStore",
     "Selection",
+    "Severity",
     "SinkWriteNode",
     "SourceDriftDetected",
     "SourceLoadNode",
     "StopReason",
+    "StoredEntries",
     "Strategy",
     "SyncMode",
     "WatermarkSeed",
     "__version__",
     "bottleneck",
     "column_lineage",
+    "compare_positions",
     "compile_project",
     "diagnose",
+    "entry_fingerprint",
     "event_lines",
+    "has_public_tokens",
     "journal_record",
     "list_runs",
     "next_step",
+    "read_audit",
+    "read_entries",
+    "replace_entry",
     "run_project",
     "seed_watermark",
     "select_nodes",
@@ -137,6 +158,14 @@ _HOMES = {
     "app.run": ("run_project",),
     "app.selecting": ("select_nodes",),
     "app.state_seed": ("WatermarkSeed", "seed_watermark", "stored_watermark_keys"),
+    "app.state_entries": (
+        "StoredEntries",
+        "compare_positions",
+        "entry_fingerprint",
+        "has_public_tokens",
+        "read_entries",
+        "replace_entry",
+    ),
     "base.cancellation": ("CancelToken",),
     "base.redact": ("ErrorSummary",),
     "cli.render.console": ("event_lines",),
@@ -152,7 +181,7 @@ _HOMES = {
         "SourceLoadNode",
     ),
     "compile.lineage.values": ("ColumnLineage", "ColumnSource", "PipelineLineage"),
-    "errors.diagnostics": ("Diagnostic",),
+    "errors.diagnostics": ("Diagnostic", "Severity"),
     "errors.unexpected": ("diagnose",),
     "errors.exceptions": ("PzConfigError", "PzError", "PzStateError", "PzValidationError"),
     "events.run_journal": ("journal_record",),
@@ -177,6 +206,8 @@ _HOMES = {
     "model.policies": ("Materialization", "OnDelete", "SchemaPolicy", "Strategy", "SyncMode"),
     "model.project": ("Project",),
     "model.run": ("NodeKind", "NodeResult", "NodeStats", "NodeStatus", "RunStatus"),
+    "state.audit_log": ("AuditRecord", "read_audit"),
+    "state.store": ("KeyedStore", "ScopedStore"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

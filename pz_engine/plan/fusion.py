@@ -159,9 +159,7 @@ def root_of(node_id: str, into: Mapping[str, str]) -> str:
     return node_id
 
 
-def _mark(
-    compiled: CompiledProject, entry: NodePlan, into: Mapping[str, str], staged: Mapping[str, str]
-) -> NodePlan:
+def _mark(compiled: CompiledProject, entry: NodePlan, into: Mapping[str, str], staged: Mapping[str, str]) -> NodePlan:
     node = compiled.graph.by_id[entry.node_id]
     if entry.node_id in staged:
         return replace(entry, reason=_insert(entry.reason, f"staged: {staged[entry.node_id]}"))
