@@ -56,7 +56,11 @@ def build_pz_assets(
     units = build_units(snapshot, _select(snapshot, select, exclude), per_project=op_per == "project")
     binding = Binding(project, snapshot, translator or PzTranslator(), checks)
     options = _OpOptions(retry_policy, pool, dict(op_tags or {}), {resource_key})
-    found = [_definition(binding, specs, _generic_body(resource_key), options) for specs in _specs(binding, units)]
+    found = [
+        _definition(binding, specs, _generic_body(resource_key), options)
+        for specs in _specs(binding, units)
+        if specs.assets  # a flow of nothing but hidden pipelines has no op
+    ]
     if snapshot.compiled.problems:
         part = "" if select == "*" and exclude is None else f"{select} {exclude or ''}"
         found.append(errors_asset(snapshot, part))

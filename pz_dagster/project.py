@@ -163,7 +163,7 @@ class PzProject:
         if not compiled.problems:
             state = "has no snapshot" if stored is None else "has changed since its snapshot was taken"
             _LOGGER.warning(
-                "pz project '%s' %s and was compiled in memory; PzProject.prepare() makes loading faster",
+                "pz project '%s' %s and was compiled in memory; `pz-dagster prepare` makes loading faster",
                 loaded.project_name,
                 state,
             )

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pz_dagster.keys import fold, op_name
 from pz_engine import CompiledProject, Flow, PipelineNode, SinkWriteNode
+
+ColumnSources = tuple[tuple[str, str], ...]
+"""Pairs of a node's name and a column of it."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,16 @@ class Snapshot:
     project_name: str
     incremental: Mapping[str, str]
     """Cursor column of every incremental source load, by node id."""
+
+    drift_policy: str = "ignore"
+    """What a source's changed schema does to a run: `ignore`, `warn` or `fail`."""
+
+    inferring: frozenset[str] = frozenset()
+    """Ids of the loads whose column types are inferred from text."""
+
+    lineage: Mapping[str, Mapping[str, ColumnSources | None]] = field(default_factory=dict)
+    """The columns behind each column of each pipeline, by pipeline and column; None where they are not known. A pipeline
+    whose columns cannot be listed has no entry."""
 
     @cached_property
     def flow_names(self) -> tuple[str, ...]:
