@@ -93,6 +93,11 @@ class PzProject:
         return fingerprint(self.root, self.vars, snapshot_file.SCHEMA_VERSION)
 
     @property
+    def is_development(self) -> bool:
+        """Tell whether `dagster dev` or `dg dev` runs this process."""
+        return _is_dev_process()
+
+    @property
     def raises(self) -> bool:
         """Tell whether a broken project stops the code location."""
         return self.on_error == "raise" or os.environ.get("PZ_DAGSTER_STRICT") == "1"
