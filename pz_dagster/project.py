@@ -88,6 +88,14 @@ class PzProject:
         return found
 
     @property
+    def snapshot_state(self) -> Literal["fresh", "stale", "missing"]:
+        """Whether the snapshot on disk is the one of the files as they are now."""
+        stored = self._read()
+        if stored is None:
+            return "missing"
+        return "fresh" if stored.fingerprint == self.fingerprint else "stale"
+
+    @property
     def fingerprint(self) -> str:
         """Fingerprint of the files as they are now."""
         return fingerprint(self.root, self.vars, snapshot_file.SCHEMA_VERSION)
