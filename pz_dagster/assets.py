@@ -16,7 +16,7 @@ from pz_dagster.snapshot import Snapshot
 from pz_dagster.specs import UnitSpecs, build_specs
 from pz_dagster.translator import PzTranslator
 from pz_dagster.units import Unit, build_units
-from pz_engine import PzValidationError
+from pz_engine import Diagnostic, PzValidationError
 
 DEFAULT_RESOURCE_KEY = "pz"
 
@@ -96,6 +96,8 @@ def pz_assets(
         ids = units[0].node_ids if units else frozenset[str]()
         binding = Binding(project, snapshot, translator or PzTranslator(), checks)
         (specs,) = _specs(binding, [Unit(op, units[0].flow if units else op, ids)])
+        if not specs.assets and not snapshot.compiled.problems:
+            raise PzDefinitionError([_nothing_visible(select)])
         options = _OpOptions(retry_policy, pool, dict(op_tags or {}), required_resource_keys or set())
         extra = [errors_spec(snapshot, op)] if snapshot.compiled.problems else []
         return _definition(binding, specs, function, options, extra)
@@ -128,6 +130,14 @@ def _select(snapshot: Snapshot, select: str, exclude: str | None) -> frozenset[s
         if snapshot.compiled.problems:
             return frozenset()
         raise PzDefinitionError(error.errors) from None
+
+
+def _nothing_visible(select: str) -> Diagnostic:
+    return Diagnostic(
+        "PZ0210",
+        f"selection '{select}' holds nothing but hidden pipelines",
+        hint="select their loads or sinks, or leave granularity at 'all'",
+    )
 
 
 def _specs(binding: Binding, units: Sequence[Unit]) -> tuple[UnitSpecs, ...]:

@@ -179,6 +179,24 @@ def test_state_is_what_definitions_are_built_from(
             assert "shop/late" in specs_of(definitions)
 
 
+def test_a_state_holds_no_secret(
+    sandbox: DefsFolderSandbox, shop: ProjectFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`${NAME}` stays a name, in the state and in what is built from it."""
+    monkeypatch.setenv("LAKE_PASSWORD", "s3cr3t pa'ss@word")
+    text = (shop.directory / "connections.yml").read_text()
+    shop.write("connections.yml", text.replace("path: mart.duckdb", "path: ${LAKE_PASSWORD}/mart.duckdb"))
+    path = place(sandbox, shop, resource={"env": {"OTHER": "s3cr3t too"}})
+    with sandbox.load_component_and_build_defs(path) as (component, _):
+        assert isinstance(component, PzProjectComponent)
+        asyncio.run(component.refresh_state(sandbox.project_root))
+    (state,) = sandbox.defs_folder_path.glob(".local_defs_state/*/state")
+    with sandbox.load_component_and_build_defs(path) as (component, definitions):
+        specs = [each.specs for each in definitions.assets or [] if isinstance(each, dg.AssetsDefinition)]
+        for shown in (state.read_text(), repr(component), repr(specs), repr(definitions.resources)):
+            assert "s3cr3t" not in shown
+
+
 def test_a_broken_project_stops_an_image_build_and_no_development(
     sandbox: DefsFolderSandbox, shop: ProjectFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from pz_dagster import PzProject, PzTranslator, PzTranslatorSettings, build_pz_assets
+from pz_dagster import PzProject, PzTranslator, PzTranslatorSettings, build_pz_assets, pz_assets
+from pz_dagster.errors import PzDefinitionError
 from pz_engine.testing.project_factory import ProjectFactory
 from tests.dagster.conftest import Workbench
 from tests.dagster.test_failures import failure_of
@@ -89,6 +90,15 @@ def test_one_sink_without_its_checks(chained: ProjectFactory, instance: dg.Dagst
     ]
     assert (chained.directory / "out" / "big" / "big.csv").read_text() == "id,amount\n3,30\n"
     assert not (chained.directory / "out" / "orders" / "orders.parquet").exists()
+
+
+def test_a_selection_of_hidden_pipelines_is_refused(chained: ProjectFactory) -> None:
+    """An op without an asset could never be launched; definitions of whole projects leave such flows out."""
+    chained.pipeline("alone", "SELECT 1 AS id")
+    project = PzProject(chained.directory)
+    with pytest.raises(PzDefinitionError, match="PZ0210"):
+        pz_assets(project=project, select="alone", translator=endpoints())(lambda context: None)
+    assert build_pz_assets(project, select="alone", translator=endpoints()) == []
 
 
 def test_lineage_leads_through_hidden_pipelines(chained: ProjectFactory, instance: dg.DagsterInstance) -> None:
