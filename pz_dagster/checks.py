@@ -22,6 +22,8 @@ def check_result(
         discretion: what may be shown.
     """
     metadata: dict[str, Any] = {"pz/duration_ms": result.duration_ms}
+    if result.provenance is not None:
+        metadata = {"pz/provenance": result.provenance}
     description: str | None = None
     passed = result.status is NodeStatus.SUCCESS
     if passed:

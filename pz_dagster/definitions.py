@@ -10,6 +10,7 @@ from pz_dagster.assets import DEFAULT_RESOURCE_KEY, build_pz_assets
 from pz_dagster.bindings import BINDING_TAG
 from pz_dagster.project import PzProject
 from pz_dagster.resource import PzResource
+from pz_dagster.state_records import state_spec
 from pz_dagster.translator import PzTranslator
 
 _DEFAULT_RESOURCE = PzResource()
@@ -64,4 +65,6 @@ def build_pz_definitions(
         for definition in assets
         if BINDING_TAG in definition.op.tags
     ]
-    return dg.Definitions(assets=assets, jobs=jobs, resources={resource_key: resource or _DEFAULT_RESOURCE})
+    prefix = translator.settings.key_prefix if translator is not None else ()
+    state = [state_spec(project.snapshot.project_name, prefix)] if project.snapshot.compiled.nodes else []
+    return dg.Definitions(assets=[*assets, *state], jobs=jobs, resources={resource_key: resource or _DEFAULT_RESOURCE})

@@ -31,6 +31,8 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SHORTEST_SECRET = 4
 _ABSOLUTE = re.compile(r"(?<![\w.:/~-])/(?:[^\s/'\",:;()]+/)+([^\s/'\",:;()]*)")
 
+_POSITION = re.compile(r"(the watermark )\S+( has reached)")
+
 
 @dataclass(frozen=True)
 class Discretion:
@@ -50,10 +52,19 @@ class Discretion:
     shows_samples: bool = False
     counting_checks: frozenset[str] = frozenset()
     hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
+    shows_positions: bool = True
+    """Show the values of watermarks."""
 
     @classmethod
     def of(
-        cls, snapshot: Snapshot, root: Path, *, env: Mapping[str, str], is_full: bool, shows_samples: bool
+        cls,
+        snapshot: Snapshot,
+        root: Path,
+        *,
+        env: Mapping[str, str],
+        is_full: bool,
+        shows_samples: bool,
+        shows_positions: bool = True,
     ) -> Discretion:
         """Build it for a project; `env` is what `${NAME}` is read from."""
         counting = frozenset(
@@ -61,7 +72,7 @@ class Discretion:
             for node in snapshot.compiled.nodes
             if isinstance(node, CheckNode) and node.check.type is CheckType.ROW_COUNT
         )
-        return cls(root, is_full, shows_samples, counting, _values_in_use(root, env))
+        return cls(root, is_full, shows_samples, counting, _values_in_use(root, env), shows_positions)
 
     def text(self, message: str) -> str:
         """Return an engine message as it may be shown."""
@@ -103,6 +114,8 @@ class Discretion:
         'cannot write out/a.csv or …/b.csv, see http://a/b/c'
         """
         text = self.without_values(text)
+        if not self.shows_positions:
+            text = _POSITION.sub(r"\1…\2", text)
         if self.is_full:
             return text
         shorter = text.replace(f"{self.root}/", "").replace(str(self.root), ".")

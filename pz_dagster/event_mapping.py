@@ -6,7 +6,7 @@ Nothing here is lost: every event is also in the run's journal and, as NDJSON, i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dagster as dg
@@ -67,6 +67,9 @@ class EventMapper:
     discretion: Discretion
     budget: EventBudget
     progress_seconds: float = 30.0
+    shows_positions: bool = True
+    """Show the values of watermarks."""
+
     failed: list[NodeResult] = field(default_factory=list)
     """Nodes that failed, checks that could not be evaluated included."""
 
@@ -84,6 +87,9 @@ class EventMapper:
     _findings: dict[tuple[str, str], list[Mapping[str, Any]]] = field(default_factory=dict)
     """What built-in checks will report, by switch and node name."""
 
+    yielded: frozenset[str] = frozenset()
+    """Nodes whose success Dagster has already."""
+
     _names: dict[str, str] = field(default_factory=dict)
     _progress_at: dict[str, float] = field(default_factory=dict)
     _any_progress_at: float = float("-inf")
@@ -98,6 +104,21 @@ class EventMapper:
             yield from handler(self, event)
         elif event.name != "node_queued":
             self.budget.write("debug", f"pz event {event.name}")
+
+    def carried(self, name: str, result: NodeResult, run_id: str) -> Iterator[DagsterResult]:
+        """Yield the success of a selected node in an earlier run, without its numbers: nothing was moved again."""
+        if name in self.yielded:
+            return
+        result = replace(result, provenance="carried_forward", duration_ms=0, timings=None, delivery=None)
+        if name in self.selection.checks:
+            for _, found in self._check(result):
+                yield found
+        elif (key := self.selection.key_of(name)) is not None:
+            metadata = result_metadata(
+                result, self.snapshot, run_id, is_held=False, shows_positions=self.shows_positions
+            )
+            version = data_version(result) if self.settings.data_versions else None
+            yield dg.MaterializeResult(asset_key=key, metadata=metadata, data_version=version)
 
     def _run_started(self, event: RunStarted) -> Results:
         by_name = self.snapshot.compiled.graph.by_name
@@ -191,7 +212,7 @@ class EventMapper:
 
     def _builtin_checks(self, result: NodeResult) -> Results:
         for (switch, name), key in self.selection.builtin.items():
-            if name == result.name:
+            if name == result.name and name not in self.yielded:
                 found = builtin_check_result(switch, key, result, self._findings.get((switch, name), ()))
                 if found is not None:
                     yield name, found
@@ -207,8 +228,14 @@ class EventMapper:
             self._say("info", event, " (not selected, ran as an ancestor)")
             return
         self._say("info", event)
+        if result.name in self.yielded:
+            return
         metadata = result_metadata(
-            result, self.snapshot, event.run_id, is_held=result.name in self.selection.held_loads
+            result,
+            self.snapshot,
+            event.run_id,
+            is_held=result.name in self.selection.held_loads,
+            shows_positions=self.shows_positions,
         )
         if self.settings.column_lineage:
             metadata.update(column_lineage_metadata(result.name, self.snapshot, self.selection.keys, self._hidden))
@@ -219,7 +246,7 @@ class EventMapper:
         found = self.selection.checks.get(result.name)
         if result.status is NodeStatus.SUCCESS and found is not None:
             self.budget.write("debug", f"ok {result.name}")
-        if found is not None:
+        if found is not None and not (result.name in self.yielded and result.status is NodeStatus.SUCCESS):
             node, key, is_blocking = found
             severity = self.severity_of(node, is_blocking)
             yield result.name, check_result(result, key, severity, self.discretion)

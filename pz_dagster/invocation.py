@@ -7,8 +7,9 @@ ends the generator, the engine is cancelled, joined and left without an open han
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -28,8 +29,10 @@ from pz_dagster.failures import (
     unwritten_checks_error,
 )
 from pz_dagster.ordering import ResultBuffer
+from pz_dagster.resume import Resumption, plan_resumption
 from pz_dagster.run_config import PzRunConfig
 from pz_dagster.selection import read_selection
+from pz_dagster.state_copy import DagsterStateCopy
 from pz_dagster.translation import translate
 from pz_engine import (
     CheckNode,
@@ -64,7 +67,10 @@ class PzInvocation:
             env={**os.environ, **resource.env},
             is_full=resource.shows_full_errors,
             shows_samples=self._binding.translator.settings.expose_check_samples,
+            shows_positions=resource.state_copy != "off",
         )
+        self._state_copy = self._open_state_copy()
+        self._resumption = Resumption()
         self._engine = EngineThread(self._discretion)
 
     @property
@@ -88,7 +94,8 @@ class PzInvocation:
             PzDagsterError: the run was refused; failing nodes are among the events.
         """
         self._refuse()
-        with closing(self._engine.items(self._request())) as items:
+        self._resume()
+        with closing(self._items(EventBudget(self._context.log))) as items:
             for item in items:
                 if isinstance(item, RunEvent):
                     yield self._discretion.event(item).to_json()
@@ -103,7 +110,11 @@ class PzInvocation:
         self._refuse()
         mapper = self._mapper()
         buffer = ResultBuffer(self._snapshot.compiled.graph, self._selection)
-        with closing(self._engine.items(self._request())) as items:
+        self._resume()
+        yield from self._settle_proven(mapper, buffer)
+        if self._resumption.names is not None and not self._resumption.names:
+            return
+        with closing(self._items(mapper.budget)) as items:
             for item in items:
                 if isinstance(item, str):
                     level = "warning" if any(code in item for code in _WARNING_NOTES) else "info"
@@ -115,6 +126,69 @@ class PzInvocation:
         yield from buffer.flush()
         self._raise_engine_error()
         self._finish(mapper)
+
+    def _items(self, budget: EventBudget) -> Generator[RunEvent | str, None, None]:
+        """Run the engine between the reading and the writing of the state copy."""
+        copy = self._state_copy
+        if copy is not None:
+            self._warn(budget, copy.reconcile(self._running()))
+        try:
+            with closing(self._engine.items(self._request())) as items:
+                yield from items
+        finally:
+            if copy is not None:
+                self._warn(budget, copy.write(self.run_id))
+
+    def _resume(self) -> None:
+        """Decide what earlier runs have done already."""
+        found = plan_resumption(self._context, self._binding, self._selection)
+        notes = list(found.notes)
+        if found.ignores_full_refresh and self._config.full_refresh:
+            notes.append("full_refresh is ignored, because this attempt continues a run")
+        for note in notes:
+            self._context.log.info(note)
+        if found.retry_from is not None:  # what this step leaves out may be carried forward; the outcome tells
+            self._selection = replace(self._selection, held_loads=frozenset())
+        self._resumption = found
+
+    def _settle_proven(self, mapper: EventMapper, buffer: ResultBuffer) -> Iterator[DagsterResult]:
+        """Report what succeeded before and does not run, unless Dagster has it from an earlier attempt."""
+        found = self._resumption
+        mapper.selection = self._selection
+        mapper.yielded = found.yielded
+        for name, result in found.proven.items():
+            for each in mapper.carried(name, result, found.retry_from or ""):
+                yield from buffer.add(name, each)
+        mapper.yielded |= frozenset(found.proven)
+        mapper.completed.update(found.proven)
+        if found.names is not None and not found.names:
+            yield from buffer.flush()
+        else:
+            yield from buffer.settle(mapper.completed)
+
+    def _open_state_copy(self) -> DagsterStateCopy | None:
+        if self._resource.state_copy == "off":
+            return None
+        return DagsterStateCopy(
+            self._context.instance,
+            self._binding.project,
+            self._snapshot,
+            prefix=self._binding.translator.settings.key_prefix,
+            env=self._resource.env,
+            dagster_run_id=self._context.op_execution_context.run_id,
+        )
+
+    def _running(self) -> frozenset[str]:
+        """Ids of what runs, as the loaded definitions know it."""
+        graph = self._snapshot.compiled.graph
+        selected = frozenset(graph.by_name[name].id for name in self._selection.names)
+        return selected | graph.ancestors(selected)
+
+    def _warn(self, budget: EventBudget, texts: Sequence[str]) -> None:
+        """Log warnings; where even that cannot be written, the step fails by its own results if it must."""
+        for text in texts:
+            with suppress(Exception):
+                budget.write("warning", self._discretion.relative(text))
 
     def _refuse(self) -> None:
         """Fail before data moves when the loaded definitions cannot be run."""
@@ -135,6 +209,7 @@ class PzInvocation:
             self._discretion,
             EventBudget(self._context.log),
             progress_seconds=float(self._resource.log_progress_seconds),
+            shows_positions=self._discretion.shows_positions,
         )
 
     def _severity(self, node: CheckNode, is_blocking: bool) -> dg.AssetCheckSeverity:
@@ -163,13 +238,17 @@ class PzInvocation:
             project_dir=project.root,
             vars={**project.vars, **config.vars},
             env=dict(resource.env),
-            selection=Selection(node_names=self._selection.names),
+            selection=Selection(
+                node_names=self._selection.names if self._resumption.names is None else self._resumption.names
+            ),
             fail_fast=config.fail_fast,
-            full_refresh=config.full_refresh,
+            full_refresh=config.full_refresh and not self._resumption.ignores_full_refresh,
+            retry_from=self._resumption.retry_from,
             overrides=EngineOverrides(resource.threads, resource.memory_limit, resource.duckdb_threads),
             gate_checks=self._is_gate,
             ungated_checks=self._ungated_checks(),
             host=self._host_record(),
+            wrap_state_store=self._state_copy.wrap if self._state_copy is not None else None,
         )
 
     def _host_record(self) -> dict[str, Any]:
@@ -180,6 +259,7 @@ class PzInvocation:
             "root_run_id": context.run.root_run_id,
             "parent_run_id": context.run.parent_run_id,
             "step": context.op.name,
+            "op": context.op_def.name,
             "attempt": context.retry_number,
             "fingerprint": self._snapshot.fingerprint,
             "selection": sorted(self._selection.names),

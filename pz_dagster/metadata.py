@@ -16,7 +16,9 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}")
 """How the engine spells a stored timestamp."""
 
 
-def result_metadata(result: NodeResult, snapshot: Snapshot, run_id: str, *, is_held: bool) -> dict[str, Any]:
+def result_metadata(
+    result: NodeResult, snapshot: Snapshot, run_id: str, *, is_held: bool, shows_positions: bool = True
+) -> dict[str, Any]:
     """Build the metadata of one successful node.
 
     Args:
@@ -24,6 +26,7 @@ def result_metadata(result: NodeResult, snapshot: Snapshot, run_id: str, *, is_h
         snapshot: the project.
         run_id: the pz run.
         is_held: this run leaves out a sink the watermark waits for.
+        shows_positions: show the values of watermarks.
     """
     stats = result.stats
     metadata: dict[str, Any] = {
@@ -74,7 +77,7 @@ def result_metadata(result: NodeResult, snapshot: Snapshot, run_id: str, *, is_h
         metadata["pz/rejected"] = result.rejected
     if result.caught_up is not None:
         metadata["pz/caught_up"] = result.caught_up
-    metadata.update(_watermark(result, is_held=is_held))
+    metadata.update(_watermark(result, is_held=is_held, shows_positions=shows_positions))
     return metadata
 
 
@@ -90,14 +93,15 @@ def _table_rows(result: NodeResult, snapshot: Snapshot) -> int | None:
     return result.stats.row_count
 
 
-def _watermark(result: NodeResult, *, is_held: bool) -> dict[str, Any]:
+def _watermark(result: NodeResult, *, is_held: bool, shows_positions: bool) -> dict[str, Any]:
     if result.kind is not NodeKind.SOURCE_LOAD:
         return {}
     stats, metadata = result.stats, dict[str, Any]()
-    if stats.watermark_from is not None:
+    if stats.watermark_from is not None and shows_positions:
         metadata["pz/watermark_from"] = _position(stats.watermark_from)
     if stats.watermark_to is not None:
-        metadata["pz/watermark_to"] = _position(stats.watermark_to)
+        if shows_positions:
+            metadata["pz/watermark_to"] = _position(stats.watermark_to)
         if is_held:
             metadata["pz/watermark_held"] = True
     return metadata
@@ -112,7 +116,8 @@ def _position(value: str) -> Any:
 
 def data_version(result: NodeResult) -> dg.DataVersion | None:
     """Return a version that stays the same while an incremental load finds nothing new."""
-    position = result.stats.watermark_to or result.stats.watermark_from
+    captured = result.watermark.value if result.watermark is not None else None
+    position = result.stats.watermark_to or captured or result.stats.watermark_from
     if result.kind is not NodeKind.SOURCE_LOAD or position is None:
         return None
     return dg.DataVersion(hashlib.sha256(f"{result.id}\n{position}".encode()).hexdigest()[:16])

@@ -30,6 +30,10 @@ class PzResource(dg.ConfigurableResource[Any]):
     log_progress_seconds: int = 30
     """Shortest time between two progress lines of one node."""
 
+    state_copy: Literal["auto", "off"] = "auto"
+    """Keep a copy of watermarks and public sync tokens in the Dagster instance, from which a lost disk is restored; `off`
+    keeps every position out of the instance's storage."""
+
     error_detail: Literal["auto", "summary", "full"] = "auto"
     """Engine messages in Dagster's event log: summaries without values, or sanitized in full; `auto` is full under
     `dagster dev` only."""

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from pz_engine.app.run import run_project
     from pz_engine.app.runs import list_runs
     from pz_engine.app.selecting import select_nodes
+    from pz_engine.app.state_entries import (
+        StoredEntries,
+        compare_positions,
+        entry_fingerprint,
+        has_public_tokens,
+        read_entries,
+        replace_entry,
+    )
     from pz_engine.base.cancellation import CancelToken
     from pz_engine.base.redact import ErrorSummary
     from pz_engine.cli.render.console import event_lines
@@ -57,9 +65,12 @@ if TYPE_CHECKING:
     from pz_engine.model.policies import Materialization, OnDelete, SchemaPolicy, Strategy, SyncMode
     from pz_engine.model.project import Project
     from pz_engine.model.run import NodeKind, NodeResult, NodeStats, NodeStatus, RunStatus
+    from pz_engine.state.audit_log import AuditRecord, read_audit
+    from pz_engine.state.store import KeyedStore, ScopedStore
 
 __all__ = [
     "AmbiguousDateInferenceDetected",
+    "AuditRecord",
     "BreakerStateChanged",
     "CancelToken",
     "Check",
@@ -75,6 +86,7 @@ __all__ = [
     "ErrorSummary",
     "Flow",
     "Graph",
+    "KeyedStore",
     "LossyIntegerInferenceDetected",
     "Materialization",
     "MergeKeyDuplicatesDetected",
@@ -104,20 +116,28 @@ __all__ = [
     "RunStarted",
     "RunStatus",
     "SchemaPolicy",
+    "ScopedStore",
     "Selection",
     "SinkWriteNode",
     "SourceDriftDetected",
     "SourceLoadNode",
+    "StoredEntries",
     "Strategy",
     "SyncMode",
     "__version__",
     "bottleneck",
     "column_lineage",
+    "compare_positions",
     "compile_project",
     "diagnose",
+    "entry_fingerprint",
     "event_lines",
+    "has_public_tokens",
     "journal_record",
     "list_runs",
+    "read_audit",
+    "read_entries",
+    "replace_entry",
     "run_project",
     "select_nodes",
 ]
@@ -128,6 +148,14 @@ _HOMES = {
     "app.host": ("EngineOverrides", "RunOutcome", "RunRecord", "RunRequest", "Selection"),
     "app.run": ("run_project",),
     "app.selecting": ("select_nodes",),
+    "app.state_entries": (
+        "StoredEntries",
+        "compare_positions",
+        "entry_fingerprint",
+        "has_public_tokens",
+        "read_entries",
+        "replace_entry",
+    ),
     "base.cancellation": ("CancelToken",),
     "base.redact": ("ErrorSummary",),
     "cli.render.console": ("event_lines",),
@@ -168,6 +196,8 @@ _HOMES = {
     "model.policies": ("Materialization", "OnDelete", "SchemaPolicy", "Strategy", "SyncMode"),
     "model.project": ("Project",),
     "model.run": ("NodeKind", "NodeResult", "NodeStats", "NodeStatus", "RunStatus"),
+    "state.audit_log": ("AuditRecord", "read_audit"),
+    "state.store": ("KeyedStore", "ScopedStore"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

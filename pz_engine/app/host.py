@@ -17,7 +17,7 @@ from pz_engine.base.clock import Clock, SystemClock
 from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.events.types import RunEvent
 from pz_engine.model.run import NodeResult, RunStatus
-from pz_engine.state.store import KeyedStore
+from pz_engine.state.store import KeyedStore, ScopedStore
 
 LATEST = "latest"
 """In place of a run id: the newest run that left results."""
@@ -78,7 +78,7 @@ class RunRequest:
     """Continue this run, or `LATEST`: what it has proven is taken from it. Without a selection its failed and skipped
     nodes run again, with one exactly the selected nodes."""
 
-    wrap_state_store: Callable[[KeyedStore[Any]], KeyedStore[Any]] | None = None
+    wrap_state_store: Callable[[ScopedStore[Any]], KeyedStore[Any]] | None = None
     """Applied to each scope's store when it is built."""
 
     host: Mapping[str, Any] | None = None
@@ -142,6 +142,8 @@ class RunRecord:
     run_id: str
     status: RunStatus
     host: Mapping[str, Any] | None = None
+    results: tuple[NodeResult, ...] = ()
+    """As far as the run got."""
 
 
 def overlay_environment(env: Mapping[str, str]) -> dict[str, str]:

@@ -127,7 +127,7 @@ class _Run:
 
     def execute(self) -> RunOutcome:
         with self._closing:
-            if self._prepared.resume is not None:
+            if self._prepared.resume is not None and not self._prepared.resume.is_shared:
                 self._closing.callback(claim_run(self._prepared.resume.database.parent))
             return self._execute()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,9 @@ from pz_engine.compile.builder import RunIdentity
 from pz_engine.compile.dag import CheckNode, CompiledProject
 from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.errors.exceptions import PzInternalError, PzStateError
-from pz_engine.execute.resume_plan import ResumePlan, plan_resume
+from pz_engine.execute.resume_plan import CARRIED_FORWARD, ResumePlan, plan_resume
 from pz_engine.model.project import EngineSettings, Project
-from pz_engine.model.run import NodeStatus, RunStatus
+from pz_engine.model.run import NodeKind, NodeResult, NodeStatus, RunStatus
 from pz_engine.plan.planner import plan_project
 from pz_engine.plan.strategies import ExecutionPlan
 from pz_engine.state.retention import STAGING_DATABASE
@@ -151,8 +152,30 @@ def _resume(
     database = prior.directory / STAGING_DATABASE[0]
     if request.full_refresh:
         return ResumePlan(prior.run_id, database)
-    recorded = prior.results.results
-    return plan_resume(compiled.graph, plan, effective, recorded, run_id=prior.run_id, database=database)
+    recorded = [*prior.results.results, *_computed_earlier(compiled.project_dir, prior)]
+    found = plan_resume(compiled.graph, plan, effective, recorded, run_id=prior.run_id, database=database)
+    return replace(found, is_shared=prior.results.status is RunStatus.SUCCESS)
+
+
+def _computed_earlier(project_dir: Path, prior: StoredRun) -> Iterator[NodeResult]:
+    """Yield the pipelines above sinks that the prior run carried forward: it did not compute them, the run that did tells.
+
+    Without them a second retry could not tell whether a sink that committed before the first one is still the same.
+    """
+    carried = {result.id for result in prior.results.results if result.provenance == CARRIED_FORWARD}
+    if not carried:
+        return
+    for run in dropwhile(lambda each: each.run_id != prior.run_id, stored_runs(project_dir)):
+        committed = {result.id for result in run.results.results if _is_commit(result)}
+        if carried & committed:
+            yield from (result for result in run.results.results if result.kind is NodeKind.PIPELINE)
+        carried -= committed
+        if not carried:
+            return
+
+
+def _is_commit(result: NodeResult) -> bool:
+    return result.kind is NodeKind.SINK_WRITE and result.status is NodeStatus.SUCCESS and result.provenance is None
 
 
 def _engine(engine: EngineSettings, request: RunRequest) -> EngineSettings:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from pz_engine.app.host import RunRecord
 from pz_engine.config.state_only import load_state_settings
@@ -35,10 +36,16 @@ class RunRow:
     carried_forward: int
 
 
-def list_runs(project_dir: Path) -> tuple[RunRecord, ...]:
-    """Return every run that left results, with its host's record if there is one."""
+def list_runs(project_dir: Path, *, host: Callable[[Mapping[str, Any]], bool] | None = None) -> tuple[RunRecord, ...]:
+    """Return every run that left results, newest first.
+
+    Args:
+        project_dir: the project's directory.
+        host: keeps the runs whose host's record it accepts; the others' results are not even read.
+    """
     return tuple(
-        RunRecord(record.run_id, record.results.status, record.host) for record in stored_runs(project_dir.absolute())
+        RunRecord(run.run_id, run.results.status, run.host, run.results.results)
+        for run in stored_runs(project_dir.absolute(), host=host)
     )
 
 

@@ -77,3 +77,6 @@ class Capability(Flag):
 
     TEXT_LENGTH_STATS = auto()
     """Wants the longest value of every text column."""
+
+    PUBLIC_TOKENS = auto()
+    """Sync tokens hold no secret, so a host may keep a copy of them."""

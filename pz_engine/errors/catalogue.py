@@ -172,8 +172,8 @@ PZ0701 | DefinitionsStale | error | dagster | live | A selected node is not in t
 PZ0702 | AssetKeyCollision | error | dagster | live | Two nodes map to one asset key or output name. | Override the translator for one of them.
 PZ0703 | PartitionUnsupported | error | dagster | reserved | A cursor type or sink cannot be sliced by partitions. | Remove the partitions, or change the sink.
 PZ0704 | PartitionAndWatermark | warning | dagster | reserved | A partitioned entity also has a stored watermark. | Keep one of the two.
-PZ0705 | StateCopy | warning | dagster | reserved | The state copy could not be read or written, or was used to restore. | See the message.
-PZ0706 | StateDiverged | warning | dagster | reserved | Two histories of one state exist; the lower position is kept. | Check which of them is right.
+PZ0705 | StateCopy | warning | dagster | live | The state copy could not be read or written, or was used to restore. | See the message.
+PZ0706 | StateDiverged | warning | dagster | live | Two histories of one state exist; the lower position is kept. | Check which of them is right.
 PZ0707 | ProjectBroken | error | dagster | live | An asset of a project that does not compile was materialized. | Correct the problems listed.
 PZ0708 | CheckNotReported | error | dagster | live | A selected check gave no result although its asset succeeded. | Reload the definitions and run again.
 """

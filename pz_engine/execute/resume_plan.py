@@ -40,6 +40,9 @@ class ResumePlan:
     lost: int = 0
     """Parts that could have been taken if the database was still there."""
 
+    is_shared: bool = False
+    """The prior run has nothing left to deliver, so any number of runs may take from it at once."""
+
     def notes(self, taken_over: int) -> tuple[str, ...]:
         """Say what is taken, and from which run.
 

@@ -13,7 +13,7 @@ from pz_engine.state.http.client import StateClient
 from pz_engine.state.http.keyed_endpoint import KeyedEndpoint
 from pz_engine.state.local.keyed_file import KeyedFile
 from pz_engine.state.scopes import SCHEMAS, SYNC_TOKENS, WATERMARKS, Scope
-from pz_engine.state.store import KeyedStore, StateStores
+from pz_engine.state.store import KeyedStore, ScopedStore, StateStores
 
 STATE_DIRECTORY: Final = Path(".pz") / "state"
 
@@ -23,7 +23,7 @@ def open_state_stores(
     project_dir: Path,
     *,
     note: Callable[[str], None],
-    wrap: Callable[[KeyedStore[Any]], KeyedStore[Any]] | None = None,
+    wrap: Callable[[ScopedStore[Any]], KeyedStore[Any]] | None = None,
     cancel: CancelToken | None = None,
 ) -> StateStores:
     """Open every scope's store; nothing is read or written yet.
@@ -40,10 +40,10 @@ def open_state_stores(
     """
     if settings.backend == "http" and settings.url is not None:
         client = StateClient(settings.url, settings.token, settings.timeout_seconds, cancel)
-        return _build(lambda scope: KeyedEndpoint(client, scope, note), wrap, client)
+        return _build(lambda scope: KeyedEndpoint(client, scope, note), settings.backend, wrap, client)
     if settings.backend == "local":
         directory = project_dir / STATE_DIRECTORY
-        return _build(lambda scope: KeyedFile(directory / scope.file_name, scope, note), wrap)
+        return _build(lambda scope: KeyedFile(directory / scope.file_name, scope, note), settings.backend, wrap)
     raise PzStateError(
         "PZ0518",
         f"this version of pz cannot open the state backend '{settings.backend}' (from {settings.origin})",
@@ -53,11 +53,16 @@ def open_state_stores(
 
 def _build(
     open_scope: Callable[[Scope[Any]], KeyedStore[Any]],
-    wrap: Callable[[KeyedStore[Any]], KeyedStore[Any]] | None,
+    backend: str,
+    wrap: Callable[[ScopedStore[Any]], KeyedStore[Any]] | None,
     client: StateClient | None = None,
 ) -> StateStores:
-    stores = [open_scope(scope) for scope in (WATERMARKS, SYNC_TOKENS, SCHEMAS)]
-    watermarks, sync_tokens, schemas = stores if wrap is None else [wrap(store) for store in stores]
+    scopes: tuple[Scope[Any], ...] = (WATERMARKS, SYNC_TOKENS, SCHEMAS)
+    stores: list[KeyedStore[Any]] = [open_scope(scope) for scope in scopes]
+    if wrap is not None:
+        described = zip(scopes, stores, strict=True)
+        stores = [wrap(ScopedStore(scope.name, backend, store, scope.encode)) for scope, store in described]
+    watermarks, sync_tokens, schemas = stores
     if client is None:
         return StateStores(watermarks, sync_tokens, schemas)
     return StateStores(watermarks, sync_tokens, schemas, release=client.close, settle=client.ignore_cancellation)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -89,12 +89,20 @@ def is_live(run_directory: Path) -> bool:
     return is_locked(run_directory / LOCK_FILE)
 
 
-def stored_runs(project_dir: Path) -> Iterator[StoredRun]:
-    """Yield the runs whose results can be read, newest first, one file at a time."""
+def stored_runs(project_dir: Path, *, host: Callable[[Mapping[str, Any]], bool] | None = None) -> Iterator[StoredRun]:
+    """Yield the runs whose results can be read, newest first, one file at a time.
+
+    Args:
+        project_dir: the project's directory.
+        host: keeps the runs whose host's record it accepts.
+    """
     for directory in run_directories(project_dir):
+        record = _read_host(directory / HOST_FILE)
+        if host is not None and (record is None or not host(record)):
+            continue
         results = read_results(directory / FILE_NAME)
         if results is not None:
-            yield StoredRun(directory, results, _read_host(directory / HOST_FILE))
+            yield StoredRun(directory, results, record)
 
 
 def list_runs(project_dir: Path) -> tuple[StoredRun, ...]:

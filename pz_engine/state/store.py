@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.run import ColumnType
@@ -35,6 +35,35 @@ class KeyedStore(Protocol[Entry]):
 
     def remove(self, key: str) -> None:
         """Remove an entry and forget its version; idempotent."""
+
+
+@dataclass(frozen=True)
+class ScopedStore(Generic[Entry]):
+    """A store that tells a host which state it holds; this is what a host decorates."""
+
+    scope: str
+    """`watermarks`, `sync-state` or `schemas`."""
+
+    backend: str
+    store: KeyedStore[Entry]
+    encode: Callable[[Entry], Mapping[str, Any]]
+    """Return an entry as the state files spell it."""
+
+    def get(self, key: str) -> Entry | None:
+        """Pass on to the store."""
+        return self.store.get(key)
+
+    def list_all(self) -> Mapping[str, Entry] | None:
+        """Pass on to the store."""
+        return self.store.list_all()
+
+    def set(self, key: str, value: Entry) -> None:
+        """Pass on to the store."""
+        self.store.set(key, value)
+
+    def remove(self, key: str) -> None:
+        """Pass on to the store."""
+        self.store.remove(key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ from pz_engine.testing.fault_world import Row, World
 SCHEMA: Final = pa.schema([("id", pa.string()), ("seq", pa.int64()), ("v", pa.int64())])
 """What every source yields; `seq` is the cursor, and a row's `id` keeps it in one partition."""
 
-_WRITES = Capability.SYNC_STATE | Capability.MERGE | Capability.REPLACE_WRITES | Capability.CHECKPOINTABLE_WRITES
+_STATE = Capability.SYNC_STATE | Capability.PUBLIC_TOKENS
+_WRITES = _STATE | Capability.MERGE | Capability.REPLACE_WRITES | Capability.CHECKPOINTABLE_WRITES
 _FAR_BEYOND_ANY_TEST: Final = 600.0
 
 

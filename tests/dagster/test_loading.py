@@ -61,7 +61,7 @@ def test_a_prepared_project_loads_without_heavy_libraries(shop: ProjectFactory) 
         """,
         str(shop.directory),
     )
-    assert seen.strip() == "[] [] 8"
+    assert seen.strip() == "[] [] 9"
 
 
 def test_loading_twice_reads_nothing_the_second_time(shop: ProjectFactory) -> None:
@@ -141,7 +141,7 @@ def test_a_read_only_project_loads_and_says_how_to_prepare(
     """Even in development nothing needs to be written."""
     monkeypatch.setenv("DAGSTER_IS_DEV_CLI", "1")
     (shop.directory / ".pz").write_text("in the way, so that no directory can be made")
-    assert len(build_pz_definitions(PzProject(shop.directory)).resolve_asset_graph().get_all_asset_keys()) == 8
+    assert len(build_pz_definitions(PzProject(shop.directory)).resolve_asset_graph().get_all_asset_keys()) == 9
     assert "`pz-dagster prepare`" in caplog.text
     assert str(shop.directory) not in caplog.text
 
