@@ -15,7 +15,10 @@ import dagster as dg
 from pz_dagster import doctor as examination
 from pz_dagster.errors import PzDefinitionError
 from pz_dagster.project import PzProject
-from pz_engine import __version__
+from pz_dagster.state_records import CopyUnavailableError
+from pz_dagster.state_report import outcome_lines, state_findings, state_lines
+from pz_dagster.state_restore import compare, reconcile
+from pz_engine import PzConfigError, PzStateError, PzValidationError, __version__
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "terminal_width": 100, "max_content_width": 100}
 
@@ -29,6 +32,10 @@ _project_option = click.option(
 )
 _vars_option = click.option(
     "--vars", "vars_text", metavar="JSON", help="What the definitions pass as vars; it is part of the snapshot."
+)
+
+_prefix_option = click.option(
+    "--prefix", default="", metavar="A/B", help="The key_prefix of the translator's settings, its parts joined by /."
 )
 
 
@@ -64,21 +71,66 @@ def prepare(directory: Path, vars_text: str | None) -> None:
 @group.command()
 @_project_option
 @_vars_option
+@_prefix_option
 @click.option(
     "--pool", "pools", multiple=True, metavar="NAME", help="A pool of yours; by default those of the project's units."
 )
-def doctor(directory: Path, vars_text: str | None, pools: tuple[str, ...]) -> None:
-    """Look at versions, the instance in DAGSTER_HOME, pool limits and the snapshot.
+def doctor(directory: Path, vars_text: str | None, pools: tuple[str, ...], prefix: str) -> None:
+    """Look at versions, the instance in DAGSTER_HOME, pool limits, the snapshot and the copy of the state.
 
     Nothing is changed. Exits 1 when anything is not as it should be.
     """
     project = _project(directory, vars_text)
+    prefixes = tuple(part for part in prefix.split("/") if part)
     findings = [*examination.version_findings(), *examination.snapshot_findings(project)]
     is_broken = any(finding.status == "problem" and finding.subject == "project" for finding in findings)
-    findings.extend(_of_instance(pools or (() if is_broken else [f"pz_{unit.name}" for unit in project.units])))
+    findings.extend(
+        _of_instance(
+            pools or (() if is_broken else [f"pz_{unit.name}" for unit in project.units]),
+            None if is_broken else project,
+            prefixes,
+        )
+    )
     for finding in findings:
         click.echo(str(finding))
     if any(finding.status != "ok" for finding in findings):
+        sys.exit(1)
+
+
+@group.command()
+@_project_option
+@_vars_option
+@_prefix_option
+@click.option(
+    "--reconcile",
+    "is_reconciling",
+    is_flag=True,
+    help="Make both agree, by the rules of a run's start, and say what was done.",
+)
+def state(directory: Path, vars_text: str | None, prefix: str, is_reconciling: bool) -> None:
+    """Show what the project remembers beside its copy in the instance in DAGSTER_HOME.
+
+    Nothing is changed without --reconcile. Exits 1 when the two differ and nothing is done about it.
+    """
+    project, prefixes = _project(directory, vars_text), tuple(part for part in prefix.split("/") if part)
+    if not os.environ.get("DAGSTER_HOME"):
+        _refuse(["error: DAGSTER_HOME is not set — hint: set it to the directory of the instance that holds the copy"])
+    with _instance() as instance:
+        try:
+            found = compare(instance, project, prefix=prefixes)
+            done = reconcile(instance, project, prefix=prefixes) if is_reconciling else None
+        except CopyUnavailableError as error:
+            _fail(str(error.diagnostic))
+        except (PzStateError, PzConfigError) as error:
+            _refuse([str(error.diagnostic)])
+        except PzValidationError as error:
+            _refuse(str(problem) for problem in error.errors)
+    for line in state_lines(found):
+        click.echo(line)
+    if done is not None:
+        for line in outcome_lines(done):
+            click.echo(line)
+    elif any(each.decision.action != "none" for each in found):
         sys.exit(1)
 
 
@@ -87,7 +139,9 @@ def main() -> None:
     group(prog_name="pz-dagster")
 
 
-def _of_instance(pools: Sequence[str]) -> Iterator[examination.Finding]:
+def _of_instance(
+    pools: Sequence[str], project: PzProject | None, prefixes: tuple[str, ...]
+) -> Iterator[examination.Finding]:
     if not os.environ.get("DAGSTER_HOME"):
         yield examination.Finding(
             "advice", "instance", "DAGSTER_HOME is not set, so nothing outlives a command", "set it to a directory"
@@ -96,6 +150,8 @@ def _of_instance(pools: Sequence[str]) -> Iterator[examination.Finding]:
     with _instance() as instance:
         yield from examination.instance_findings(instance)
         yield from examination.pool_findings(instance, pools)
+        if project is not None:
+            yield from state_findings(instance, project, prefixes)
 
 
 def _instance() -> dg.DagsterInstance:
