@@ -10,13 +10,15 @@ from pathlib import Path
 
 import click
 
+from pz_dagster.commands import group as dagster_group
 from pz_engine.cli.main import CONTEXT, group
 
 PAGE = Path(__file__).parent / "reference" / "cli.md"
 
 _INTRODUCTION = (
     "Every verb, its arguments and options, as `pz VERB --help` prints them. `pz` and `python -m pz_engine` are the same "
-    "program. Results go to standard output; errors and warnings go to standard error."
+    "program. Results go to standard output; errors and warnings go to standard error. `pz-dagster` belongs to deployments in "
+    "Dagster and is at the end."
 )
 _EXIT_CODES = """\
 | Exit code | Meaning |
@@ -24,12 +26,15 @@ _EXIT_CODES = """\
 | 0 | everything succeeded, or there was nothing to do |
 | 1 | a run finished with a failed node or check; `pz state show` met an unreadable state file |
 | 2 | the project, the selection or the command line was refused |
-| 3 | an unexpected failure, a full disk or a denied file, or a cancelled run |"""
+| 3 | an unexpected failure, a full disk or a denied file, or a cancelled run |
+
+Those of `pz-dagster` are in its help."""
 
 
 def help_texts() -> Iterator[tuple[str, str]]:
     """Yield each command's full name and its help, verbs in reading order."""
-    yield from _texts(group, click.Context(group, info_name="pz", **CONTEXT))
+    for name, command in (("pz", group), ("pz-dagster", dagster_group)):
+        yield from _texts(command, click.Context(command, info_name=name, **CONTEXT))
 
 
 def _texts(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:

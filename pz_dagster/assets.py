@@ -17,7 +17,7 @@ from pz_dagster.snapshot import Snapshot
 from pz_dagster.specs import UnitSpecs, build_specs
 from pz_dagster.translator import PzTranslator
 from pz_dagster.units import Unit, build_units
-from pz_engine import PzValidationError
+from pz_engine import Diagnostic, PzValidationError
 
 DEFAULT_RESOURCE_KEY = "pz"
 
@@ -66,7 +66,11 @@ def build_pz_assets(
     by = partitioning.by if partitioning is not None else ()
     binding = Binding(project, snapshot, translator or PzTranslator(), checks, by)
     options = _OpOptions(retry_policy, pool, dict(op_tags or {}), {resource_key}, partitioning)
-    found = [_definition(binding, specs, _generic_body(resource_key), options) for specs in _specs(binding, units)]
+    found = [
+        _definition(binding, specs, _generic_body(resource_key), options)
+        for specs in _specs(binding, units)
+        if specs.assets  # a flow of nothing but hidden pipelines has no op
+    ]
     if snapshot.compiled.problems:
         part = "" if select == "*" and exclude is None else f"{select} {exclude or ''}"
         found.append(errors_asset(snapshot, part))
@@ -108,6 +112,8 @@ def pz_assets(
         by = partitioning.by if partitioning is not None else ()
         binding = Binding(project, snapshot, translator or PzTranslator(), checks, by)
         (specs,) = _specs(binding, [unit])
+        if not specs.assets and not snapshot.compiled.problems:
+            raise PzDefinitionError([_nothing_visible(select)])
         options = _OpOptions(retry_policy, pool, dict(op_tags or {}), required_resource_keys or set(), partitioning)
         extra = [errors_spec(snapshot, op)] if snapshot.compiled.problems else []
         return _definition(binding, specs, function, options, extra)
@@ -160,6 +166,14 @@ def _select(snapshot: Snapshot, select: str, exclude: str | None) -> frozenset[s
         if snapshot.compiled.problems:
             return frozenset()
         raise PzDefinitionError(error.errors) from None
+
+
+def _nothing_visible(select: str) -> Diagnostic:
+    return Diagnostic(
+        "PZ0210",
+        f"selection '{select}' holds nothing but hidden pipelines",
+        hint="select their loads or sinks, or leave granularity at 'all'",
+    )
 
 
 def _specs(binding: Binding, units: Sequence[Unit]) -> tuple[UnitSpecs, ...]:

@@ -11,13 +11,16 @@ from typing import Any
 
 import dagster as dg
 
+from pz_dagster.builtin_checks import builtin_check_result
 from pz_dagster.checks import check_result
 from pz_dagster.discretion import CHECK_FAILED, Discretion
 from pz_dagster.event_budget import EventBudget
+from pz_dagster.lineage import column_lineage_metadata
 from pz_dagster.metadata import data_version, result_metadata
 from pz_dagster.selection import OpSelection
 from pz_dagster.settings import PzTranslatorSettings
 from pz_dagster.snapshot import Snapshot
+from pz_dagster.visibility import hidden_pipelines
 from pz_engine import (
     AmbiguousDateInferenceDetected,
     BreakerStateChanged,
@@ -87,12 +90,18 @@ class EventMapper:
     changed: list[str] = field(default_factory=list)
     """Nodes that do something else now than when definitions were loaded."""
 
+    _findings: dict[tuple[str, str], list[Mapping[str, Any]]] = field(default_factory=dict)
+    """What built-in checks will report, by switch and node name."""
+
     yielded: frozenset[str] = frozenset()
     """Nodes whose success Dagster has already."""
 
     _names: dict[str, str] = field(default_factory=dict)
     _progress_at: dict[str, float] = field(default_factory=dict)
     _any_progress_at: float = float("-inf")
+
+    def __post_init__(self) -> None:
+        self._hidden = hidden_pipelines(self.snapshot.compiled.graph, self.settings)
 
     def map(self, event: RunEvent) -> Results:
         """Log one event and yield its results."""
@@ -124,7 +133,7 @@ class EventMapper:
             known = by_name.get(node.name)
             if known is not None and known.id != node.node_id:
                 self.changed.append(node.name)
-        extra = len({node.name for node in event.nodes} - self.selection.names)
+        extra = len({node.name for node in event.nodes} - self.selection.names - self._hidden)
         more = f", {extra} of them ancestors that were not selected" if extra else ""
         self.budget.write("info", f"pz run {event.run_id} started: {event.node_count} nodes{more}")
         yield from ()
@@ -152,14 +161,14 @@ class EventMapper:
             "duplicate_groups": event.duplicate_groups,
             "extra_rows": event.extra_rows,
         }
-        yield from self._observe(event.node_id, event, found)
+        yield from self._observe("merge_keys", event.node_id, event, found)
 
     def _lossy_integers(self, event: LossyIntegerInferenceDetected) -> Results:
-        yield from self._observe(event.node_id, event, {"columns": ", ".join(event.columns)})
+        yield from self._observe("integers", event.node_id, event, {"columns": ", ".join(event.columns)})
 
     def _ambiguous_dates(self, event: AmbiguousDateInferenceDetected) -> Results:
         found = {"columns": ", ".join(event.columns), "format": event.format}
-        yield from self._observe(event.node_id, event, found)
+        yield from self._observe("dates", event.node_id, event, found)
 
     def _source_drift(self, event: SourceDriftDetected) -> Results:
         changes = [
@@ -167,7 +176,7 @@ class EventMapper:
             for change in event.changes
         ]
         table = dg.MetadataValue.table([dg.TableRecord(change) for change in changes])
-        yield from self._observe(event.node_id, event, {"policy": event.policy, "changes": table})
+        yield from self._observe("drift", event.node_id, event, {"policy": event.policy, "changes": table})
 
     def _breaker_state_changed(self, event: BreakerStateChanged) -> Results:
         self._say("warning" if event.new_state == "open" else "info", event)
@@ -205,10 +214,21 @@ class EventMapper:
             yield from self._check(result)
         elif result.status is NodeStatus.SUCCESS:
             yield from self._materialized(event)
+        yield from self._builtin_checks(result)
+
+    def _builtin_checks(self, result: NodeResult) -> Results:
+        for (switch, name), key in self.selection.builtin.items():
+            if name == result.name and name not in self.yielded:
+                found = builtin_check_result(switch, key, result, self._findings.get((switch, name), ()))
+                if found is not None:
+                    yield name, found
 
     def _materialized(self, event: NodeCompleted) -> Results:
         result = event.result
         key = self.selection.key_of(result.name)
+        if key is None and result.name in self._hidden:
+            self._say("debug", event)
+            return
         if key is None:
             self.unselected += 1
             self._say("info", event, " (not selected, ran as an ancestor)")
@@ -227,6 +247,8 @@ class EventMapper:
             metadata.pop("dagster/row_count", None)
         if self.passes is not None and result.kind is NodeKind.SOURCE_LOAD:
             metadata["pz/passes"] = self.passes
+        if self.settings.column_lineage:
+            metadata.update(column_lineage_metadata(result.name, self.snapshot, self.selection.keys, self._hidden))
         version = data_version(result) if self.settings.data_versions else None
         yield result.name, dg.MaterializeResult(asset_key=key, metadata=metadata, data_version=version)
 
@@ -239,10 +261,13 @@ class EventMapper:
             severity = self.severity_of(node, is_blocking)
             yield result.name, check_result(result, key, severity, self.discretion)
 
-    def _observe(self, node_id: str, event: RunEvent, found: Mapping[str, Any]) -> Results:
-        """Warn about what was seen in the data, and leave an observation on the asset."""
+    def _observe(self, switch: str, node_id: str, event: RunEvent, found: Mapping[str, Any]) -> Results:
+        """Warn about what was seen in the data; keep it for its check, else leave an observation on the asset."""
         name = self._names.get(node_id, node_id)
         self._say("warning", event)
+        if (switch, name) in self.selection.builtin:
+            self._findings.setdefault((switch, name), []).append(found)
+            return
         key = self.selection.key_of(name)
         if key is not None and self.budget.take():
             metadata = {f"pz/{key}": value for key, value in {"event": event.name, **found}.items()}

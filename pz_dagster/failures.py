@@ -73,6 +73,16 @@ def unreported_checks_error(names: Sequence[str]) -> PzDagsterError:
     return PzDagsterError(str(problem), problems=[problem])
 
 
+def unwritten_checks_error(names: Iterable[str]) -> PzDagsterError:
+    """Refuse checks that are evaluated while a sink is written, when the sink was not selected."""
+    problem = Diagnostic(
+        "PZ0708",
+        f"evaluated only while their sink is written: {', '.join(sorted(names))}",
+        hint="select the sink's asset with its check",
+    )
+    return PzDagsterError(str(problem), metadata={"pz/problems": problem_table([problem])}, problems=[problem])
+
+
 def run_error(
     outcome: RunOutcome, mapper: EventMapper, discretion: Discretion, *, gating: frozenset[str]
 ) -> PzDagsterError | None:

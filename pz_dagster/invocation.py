@@ -27,6 +27,7 @@ from pz_dagster.failures import (
     run_error,
     stale_definitions_error,
     unreported_checks_error,
+    unwritten_checks_error,
 )
 from pz_dagster.ordering import ResultBuffer
 from pz_dagster.partitions import PartitionRun, watermark_warnings
@@ -34,6 +35,7 @@ from pz_dagster.resume import Resumption, plan_resumption
 from pz_dagster.run_config import PzRunConfig
 from pz_dagster.selection import read_selection
 from pz_dagster.state_copy import DagsterStateCopy
+from pz_dagster.translation import translate
 from pz_engine import (
     CheckNode,
     EngineOverrides,
@@ -255,6 +257,8 @@ class PzInvocation:
             raise broken_project_error(self._snapshot.project_name, problems)
         if self._selection.unknown:
             raise stale_definitions_error(self._selection.unknown)
+        if self._selection.unwritten:
+            raise unwritten_checks_error(self._selection.unwritten)
 
     def _mapper(self, passes: int | None) -> EventMapper:
         return EventMapper(
@@ -274,7 +278,7 @@ class PzInvocation:
         """Warn only where Dagster would fail the step although this launch merely observes."""
         if is_blocking and not self._is_gate:
             return dg.AssetCheckSeverity.WARN
-        return self._binding.translator.get_check_severity(node, self._snapshot)
+        return translate(self._binding.translator, self._snapshot).severity(node)
 
     def _gating_checks(self) -> frozenset[str]:
         if not self._is_gate:
@@ -283,12 +287,11 @@ class PzInvocation:
 
     def _ungated_checks(self) -> frozenset[str]:
         """Checks that only warn never skip anything."""
-        translator = self._binding.translator
+        view = translate(self._binding.translator, self._snapshot)
         return frozenset(
             node.name
             for node in self._snapshot.compiled.nodes
-            if isinstance(node, CheckNode)
-            and translator.get_check_severity(node, self._snapshot) is not dg.AssetCheckSeverity.ERROR
+            if isinstance(node, CheckNode) and view.severity(node) is not dg.AssetCheckSeverity.ERROR
         )
 
     def _request(self, *, is_first: bool = True) -> RunRequest:
@@ -355,7 +358,8 @@ class PzInvocation:
         error = run_error(outcome, mapper, self._discretion, gating=self._gating_checks())
         if error is not None:
             raise error
-        missing = sorted(name for name in self._selection.checks if name not in mapper.completed)
+        awaited = {*self._selection.checks, *(name for _, name in self._selection.builtin)}
+        missing = sorted(name for name in awaited if name not in mapper.completed)
         if missing:
             raise unreported_checks_error(missing)
 

@@ -6,6 +6,7 @@ import hashlib
 
 import dagster as dg
 
+from pz_dagster.code_references import problem_references
 from pz_dagster.failures import broken_project_error
 from pz_dagster.keys import asset_key, fold
 from pz_dagster.snapshot import Snapshot
@@ -27,6 +28,7 @@ def errors_spec(snapshot: Snapshot, part: str = "") -> dg.AssetSpec:
         kinds={"pz"},
         tags={"pz/status": "broken"},
         description=f"Project `{name}` does not compile:\n\n{listed}",
+        metadata=problem_references(problems, snapshot.compiled.project_dir),
         skippable=True,
     )
 

@@ -88,9 +88,22 @@ class PzProject:
         return found
 
     @property
+    def snapshot_state(self) -> Literal["fresh", "stale", "missing"]:
+        """Whether the snapshot on disk is the one of the files as they are now."""
+        stored = self._read()
+        if stored is None:
+            return "missing"
+        return "fresh" if stored.fingerprint == self.fingerprint else "stale"
+
+    @property
     def fingerprint(self) -> str:
         """Fingerprint of the files as they are now."""
         return fingerprint(self.root, self.vars, snapshot_file.SCHEMA_VERSION)
+
+    @property
+    def is_development(self) -> bool:
+        """Tell whether `dagster dev` or `dg dev` runs this process."""
+        return _is_dev_process()
 
     @property
     def raises(self) -> bool:
@@ -185,7 +198,7 @@ class PzProject:
         if not compiled.problems:
             state = "has no snapshot" if stored is None else "has changed since its snapshot was taken"
             _LOGGER.warning(
-                "pz project '%s' %s and was compiled in memory; PzProject.prepare() makes loading faster",
+                "pz project '%s' %s and was compiled in memory; `pz-dagster prepare` makes loading faster",
                 loaded.project_name,
                 state,
             )

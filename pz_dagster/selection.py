@@ -6,11 +6,12 @@ Node identity travels as text in spec metadata, so it survives key prefixes that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
 
+from pz_dagster.builtin_checks import BUILTIN_KEY
 from pz_dagster.snapshot import Snapshot
 from pz_engine import CheckNode, SinkWriteNode, SourceLoadNode
 
@@ -25,6 +26,12 @@ class OpSelection:
     checks: Mapping[str, tuple[CheckNode, dg.AssetCheckKey, bool]]
     """Selected checks by node name: the node, its key, whether Dagster blocks on it."""
 
+    builtin: Mapping[tuple[str, str], dg.AssetCheckKey] = field(default_factory=dict)
+    """Selected built-in checks by switch and node name."""
+
+    keys: Mapping[str, dg.AssetKey] = field(default_factory=dict)
+    """Asset key of every node of the op, by name."""
+
     held_loads: frozenset[str] = frozenset()
     """Names of incremental loads whose watermark cannot advance, because a sink it waits for is not part of this run."""
 
@@ -34,7 +41,20 @@ class OpSelection:
     @property
     def names(self) -> frozenset[str]:
         """Names of everything selected; the engine adds their ancestors."""
-        return frozenset(self.assets) | frozenset(self.checks)
+        return frozenset(self.assets) | frozenset(self.checks) | self._watched
+
+    @property
+    def unwritten(self) -> frozenset[str]:
+        """Keys of selected checks that only a sink that was not selected could evaluate."""
+        return frozenset(
+            key.to_user_string()
+            for (switch, name), key in self.builtin.items()
+            if switch == "merge_keys" and name not in self.assets
+        )
+
+    @property
+    def _watched(self) -> frozenset[str]:
+        return frozenset(name for _, name in self.builtin)
 
     def key_of(self, name: str) -> dg.AssetKey | None:
         """Return the asset key of a selected node."""
@@ -47,6 +67,7 @@ def read_selection(context: Any, snapshot: Snapshot) -> OpSelection:
     wanted_assets, wanted_checks = set(context.selected_asset_keys), set(context.selected_asset_check_keys)
     assets: dict[str, dg.AssetKey] = {}
     checks: dict[str, tuple[CheckNode, dg.AssetCheckKey, bool]] = {}
+    builtin: dict[tuple[str, str], dg.AssetCheckKey] = {}
     unknown: set[str] = set()
     for spec in definition.specs:
         if spec.key in wanted_assets and "pz/node" in spec.metadata:
@@ -56,13 +77,20 @@ def read_selection(context: Any, snapshot: Snapshot) -> OpSelection:
                 unknown.add(name)
     for check_spec in definition.check_specs:
         name = (check_spec.metadata or {}).get("pz/node")
-        if check_spec.key in wanted_checks and name is not None:
+        switch = (check_spec.metadata or {}).get(BUILTIN_KEY)
+        if check_spec.key in wanted_checks and name is not None and switch is not None:
+            builtin[switch, name] = check_spec.key
+            if name not in graph.by_name:
+                unknown.add(name)
+        elif check_spec.key in wanted_checks and name is not None:
             node = graph.by_name.get(name)
             if isinstance(node, CheckNode):
                 checks[name] = (node, check_spec.key, check_spec.blocking)
             else:
                 unknown.add(name)
-    return OpSelection(assets, checks, _held(snapshot, {*assets, *checks}), frozenset(unknown))
+    keys = {spec.metadata["pz/node"]: spec.key for spec in definition.specs if "pz/node" in spec.metadata}
+    held = _held(snapshot, {*assets, *checks, *(name for _, name in builtin)})
+    return OpSelection(assets, checks, builtin, keys, held, frozenset(unknown))
 
 
 def _held(snapshot: Snapshot, selected: set[str]) -> frozenset[str]:

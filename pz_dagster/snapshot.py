@@ -14,6 +14,9 @@ from functools import cached_property
 from pz_dagster.keys import fold, op_name
 from pz_engine import CompiledProject, Flow, PipelineNode, SinkWriteNode
 
+ColumnSources = tuple[tuple[str, str], ...]
+"""Pairs of a node's name and a column of it."""
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -35,6 +38,15 @@ class Snapshot:
 
     sliced: frozenset[str] = frozenset()
     """Ids of the sinks that overwrite only the slices they are given."""
+    drift_policy: str = "ignore"
+    """What a source's changed schema does to a run: `ignore`, `warn` or `fail`."""
+
+    inferring: frozenset[str] = frozenset()
+    """Ids of the loads whose column types are inferred from text."""
+
+    lineage: Mapping[str, Mapping[str, ColumnSources | None]] = field(default_factory=dict)
+    """The columns behind each column of each pipeline, by pipeline and column; None where they are not known. A pipeline
+    whose columns cannot be listed has no entry."""
 
     @cached_property
     def flow_names(self) -> tuple[str, ...]:

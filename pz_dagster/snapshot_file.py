@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pz_dagster.lineage import trace_columns
 from pz_dagster.snapshot import Snapshot
 from pz_engine import (
     Check,
@@ -32,7 +33,12 @@ from pz_engine import (
     __version__,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+_TEXT_FORMATS = frozenset({"csv", "tsv", "json", "jsonl", "ndjson"})
+_COMPRESSIONS = (".gz", ".zst", ".bz2")
+_HAVE_OWN_TYPES = frozenset({"http", "duckdb"})
+"""Connectors whose reads have types whatever their paths end in."""
+
 _SHOWN_CHECK_OPTIONS = ("min", "max", "max_age", "name")
 """Options of a check that hold a bound or a name; accepted values and SQL stay out."""
 
@@ -41,18 +47,21 @@ def take(compiled: CompiledProject, mark: str) -> bytes:
     """Write down what definitions may know of a compiled project."""
     loads = [node for node in compiled.nodes if isinstance(node, SourceLoadNode)]
     reads = {node.id: node.incremental for node in loads if node.incremental is not None}
-    name = compiled.project.name if compiled.project is not None else compiled.project_dir.name
+    project = compiled.project
     return to_json(
         Snapshot(
             mark,
             compiled,
-            name,
+            project.name if project is not None else compiled.project_dir.name,
             {key: read.cursor for key, read in reads.items()},
             cursor_types={key: read.cursor_type for key, read in reads.items() if read.cursor_type is not None},
             stopping=frozenset(key for key, read in reads.items() if read.window is not None and read.window.until),
             sliced=frozenset(
                 node.id for node in compiled.nodes if isinstance(node, SinkWriteNode) and "partition_by" in node.options
             ),
+            drift_policy=project.on_source_drift.value if project is not None else "ignore",
+            inferring=frozenset(node.id for node in loads if _is_inferred(node, compiled)),
+            lineage=trace_columns(compiled),
         )
     )
 
@@ -80,9 +89,19 @@ def to_json(snapshot: Snapshot) -> bytes:
         "engine_version": __version__,
         "fingerprint": snapshot.fingerprint,
         "project": snapshot.project_name,
-        "connections": {key: connection.connector for key, connection in sorted(compiled.connections.items())},
+        "connections": {
+            key: {"connector": connection.connector, "line": connection.line}
+            for key, connection in sorted(compiled.connections.items())
+        },
+        "drift": snapshot.drift_policy,
         "nodes": [_node_document(node, snapshot) for node in compiled.nodes],
         "flows": [list(flow.node_ids) for flow in compiled.flows],
+        "lineage": {
+            pipeline: {
+                column: None if found is None else [list(pair) for pair in found] for column, found in columns.items()
+            }
+            for pipeline, columns in snapshot.lineage.items()
+        },
         "warnings": [_diagnostic_document(each) for each in compiled.warnings],
         "problems": [_diagnostic_document(each) for each in compiled.problems],
     }
@@ -99,7 +118,7 @@ def from_json(content: bytes, project_dir: Path) -> Snapshot | None:
         compiled = CompiledProject(
             project_dir,
             Project(document["project"], ""),
-            {key: Connection(name=key, connector=connector) for key, connector in document["connections"].items()},
+            {key: Connection(name=key, **each) for key, each in document["connections"].items()},
             Graph(nodes),
             tuple(Flow("", tuple(ids)) for ids in document["flows"]),
             problems=tuple(Diagnostic(**each) for each in document["problems"]),
@@ -114,9 +133,28 @@ def from_json(content: bytes, project_dir: Path) -> Snapshot | None:
             cursor_types={each["id"]: each["cursor_type"] for each in listed if "cursor_type" in each},
             stopping=frozenset(each["id"] for each in listed if each.get("stops")),
             sliced=frozenset(each["id"] for each in listed if each.get("sliced")),
+            drift_policy=document["drift"],
+            inferring=frozenset(each["id"] for each in listed if each.get("is_inferred")),
+            lineage={
+                pipeline: {
+                    column: None if found is None else tuple((node, name) for node, name in found)
+                    for column, found in columns.items()
+                }
+                for pipeline, columns in document["lineage"].items()
+            },
         )
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _is_inferred(node: SourceLoadNode, compiled: CompiledProject) -> bool:
+    """Tell whether a load reads text files without a contract."""
+    if node.columns or compiled.connections[node.connection].connector in _HAVE_OWN_TYPES:
+        return False
+    path = str(node.options.get("path", node.entity)).lower()
+    for ending in _COMPRESSIONS:
+        path = path.removesuffix(ending)
+    return str(node.options.get("format", path.rpartition(".")[2])) in _TEXT_FORMATS
 
 
 def _diagnostic_document(problem: Diagnostic) -> dict[str, Any]:
@@ -148,6 +186,8 @@ def _node_document(node: Node, snapshot: Snapshot) -> dict[str, Any]:
             document["cursor_type"] = snapshot.cursor_types[node.id]
         if node.id in snapshot.stopping:
             document["stops"] = True
+        if node.id in snapshot.inferring:
+            document["is_inferred"] = True
     elif isinstance(node, PipelineNode):
         document.update(
             source_text=node.source_text,
@@ -162,6 +202,7 @@ def _node_document(node: Node, snapshot: Snapshot) -> dict[str, Any]:
             columns=list(node.check.columns),
             options={key: value for key, value in node.check.options.items() if key in _SHOWN_CHECK_OPTIONS},
             sidecar=node.sidecar,
+            check_line=node.check.line,
         )
     else:
         document.update(
@@ -200,7 +241,12 @@ def _read_node(document: Mapping[str, Any]) -> Node:
                 sidecar=document["sidecar"],
             )
         case "Check":
-            check = Check(CheckType(document["type"]), tuple(document["columns"]), document["options"])
+            check = Check(
+                CheckType(document["type"]),
+                tuple(document["columns"]),
+                document["options"],
+                line=document["check_line"],
+            )
             return CheckNode(**common, pipeline=document["pipeline"], check=check, sidecar=document["sidecar"])
         case _:
             return SinkWriteNode(

@@ -12,13 +12,16 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from pz_dagster.builtin_checks import builtin_check_specs
 from pz_dagster.errors import PzDefinitionError
 from pz_dagster.keys import check_output_name, output_name
 from pz_dagster.location import Claim, claimed_by_others
 from pz_dagster.snapshot import Snapshot
 from pz_dagster.tables import problem_table
+from pz_dagster.translation import Translation, translate
 from pz_dagster.translator import PzTranslator
 from pz_dagster.units import Unit
+from pz_dagster.visibility import home_of, visible_parents
 from pz_engine import CheckNode, Diagnostic, Graph, Node, PipelineNode, SinkWriteNode
 
 _LOGGER = logging.getLogger("pz_dagster")
@@ -53,8 +56,9 @@ def build_specs(
         PzDefinitionError: `PZ0702`, two nodes meet in one key or in one output name. Nodes of two projects are only
             warned about, because this process may hold several code locations; Dagster refuses them in one.
     """
-    assets = _asset_specs(snapshot, units, translator)
-    found = [_unit_specs(snapshot, unit, translator, assets, is_gate=is_gate) for unit in units]
+    view = translate(translator, snapshot)
+    assets = _asset_specs(snapshot, units, view)
+    found = [_unit_specs(unit, view, assets, is_gate=is_gate) for unit in units]
     problems = _key_collisions(snapshot, assets)
     problems.extend(problem for each in found for problem in each.problems if problem not in problems)
     outputs = {name: claim for each in found for name, claim in each.outputs.items()}
@@ -65,10 +69,8 @@ def build_specs(
     return tuple(found)
 
 
-def _asset_specs(snapshot: Snapshot, units: Sequence[Unit], translator: PzTranslator) -> dict[str, dg.AssetSpec]:
-    nodes = [node for node in snapshot.compiled.nodes if not isinstance(node, CheckNode)]
-    keys = {node.id: translator.get_asset_key(node, snapshot) for node in nodes}
-    specs = {node.id: translator.get_asset_spec(node, snapshot, keys) for node in nodes}
+def _asset_specs(snapshot: Snapshot, units: Sequence[Unit], view: Translation) -> dict[str, dg.AssetSpec]:
+    nodes, keys, specs = view.nodes, view.keys, view.specs
     renamed = {keys[node_id]: spec.key for node_id, spec in specs.items()}
     deps = {
         node_id: [
@@ -107,7 +109,7 @@ def _orderly(
     """Leave out what Dagster could not order: edges inside an op that the engine does not know, and edges in a circle."""
     node_of = {key: node_id for node_id, key in keys.items()}
     unit_of = {node_id: unit.name for unit in units for node_id in unit.node_ids}
-    above: dict[str, set[str]] = {node.id: set(node.depends_on) for node in graph.nodes}
+    above: dict[str, set[str]] = {node_id: set(visible_parents(graph.by_id[node_id], graph, keys)) for node_id in keys}
     kept: dict[str, list[dg.AssetDep]] = {}
     for node_id, wanted in deps.items():
         kept[node_id] = []
@@ -136,31 +138,39 @@ def _reach(above: Mapping[str, Iterable[str]], start: str) -> set[str]:
     return found
 
 
-def _unit_specs(
-    snapshot: Snapshot, unit: Unit, translator: PzTranslator, assets: Mapping[str, dg.AssetSpec], *, is_gate: bool
-) -> UnitSpecs:
+def _unit_specs(unit: Unit, view: Translation, assets: Mapping[str, dg.AssetSpec], *, is_gate: bool) -> UnitSpecs:
+    snapshot, settings = view.snapshot, view.translator.settings
     graph = snapshot.compiled.graph
+    within = [node_id for node_id in assets if node_id in unit.node_ids]
     found: list[dg.AssetSpec] = []
     checks: list[dg.AssetCheckSpec] = []
     outputs: dict[str, Claim] = {}
     problems: list[Diagnostic] = []
     for node in (each for each in snapshot.compiled.nodes if each.id in unit.node_ids):
-        if isinstance(node, CheckNode):
-            key = assets[graph.by_name[node.pipeline].id].key
-            spec = translator.get_check_spec(node, snapshot, key, is_gate=is_gate)
-            checks.append(_identified(spec, node))
-            name = check_output_name(spec)
-        else:
-            found.append(assets[node.id])
-            name = output_name(assets[node.id].key)
         own = _claim(node, snapshot)
-        if name in outputs:
-            problems.append(_collision(own, outputs[name], name))
-        outputs[name] = own
+        names: list[str] = []
+        if isinstance(node, CheckNode):
+            home = home_of(node, graph, within)
+            if home is None:
+                _LOGGER.warning("check '%s' is left out: nothing above its pipeline is an asset", node.name)
+                continue
+            spec = view.check_spec(node, assets[home.id].key, is_gate=is_gate)
+            checks.append(_identified(spec, node))
+            names.append(check_output_name(spec))
+        elif node.id in assets:
+            found.append(assets[node.id])
+            names.append(output_name(assets[node.id].key))
+            for spec in builtin_check_specs(node, assets[node.id].key, snapshot, settings):
+                checks.append(_identified(spec, node))
+                names.append(check_output_name(spec))
+        for name in names:
+            if name in outputs:
+                problems.append(_collision(own, outputs[name], name))
+            outputs[name] = own
     return UnitSpecs(unit, tuple(found), tuple(checks), outputs, tuple(problems))
 
 
-def _identified(spec: dg.AssetCheckSpec, node: CheckNode) -> dg.AssetCheckSpec:
+def _identified(spec: dg.AssetCheckSpec, node: Node) -> dg.AssetCheckSpec:
     return dg.AssetCheckSpec(
         spec.name,
         asset=spec.asset_key,

@@ -13,9 +13,11 @@ from typing import Any
 
 import dagster as dg
 
+from pz_dagster.code_references import code_references
 from pz_dagster.keys import asset_key, entity_parts, fold, fold_tag, fold_tag_key
 from pz_dagster.settings import PzTranslatorSettings
 from pz_dagster.snapshot import Snapshot
+from pz_dagster.visibility import visible_parents
 from pz_engine import CheckNode, Node, PipelineNode, SinkWriteNode, SourceLoadNode
 
 _SQL_LIMIT = 8192
@@ -45,14 +47,15 @@ class PzTranslator:
         """Return upstream keys; `keys` maps node ids to asset keys.
 
         A load depends on the entity it reads: on the sink that writes it, if the project has one. An edge inside one op
-        that the engine does not order is left out afterwards.
+        that the engine does not order is left out afterwards. Hidden pipelines have no key; what they read is depended on.
         """
         if isinstance(node, SourceLoadNode):
             writer = snapshot.sink_of.get((node.connection, node.entity))
             if writer is not None and writer in keys:
                 return [keys[writer]]
             return [self.get_remote_key(node, snapshot)]
-        return list(dict.fromkeys(keys[parent] for parent in node.depends_on if parent in keys))
+        parents = visible_parents(node, snapshot.compiled.graph, keys)
+        return list(dict.fromkeys(keys[parent] for parent in parents))
 
     def get_group_name(self, node: Node, snapshot: Snapshot) -> str:
         """Return the project, or `<project>/<folder>` for pipelines in folders when switched on."""
@@ -113,6 +116,8 @@ class PzTranslator:
             metadata["dagster/column_schema"] = dg.TableSchema(
                 [dg.TableColumn(name, kind) for name, kind in node.columns.items()]
             )
+        if self.settings.code_references:
+            metadata.update(code_references(node, snapshot))
         return metadata
 
     def get_code_version(self, node: Node, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - for overriders
@@ -125,6 +130,10 @@ class PzTranslator:
 
     def get_freshness_policy(self, node: Node, snapshot: Snapshot) -> dg.FreshnessPolicy | None:  # noqa: ARG002
         """Return nothing; override to expect an asset to be fresh."""
+        return None
+
+    def get_partitions_def(self, node: Node, snapshot: Snapshot) -> dg.PartitionsDefinition | None:  # noqa: ARG002
+        """Return nothing; override to partition an asset. All assets of one op share their partitions."""
         return None
 
     def get_asset_spec(self, node: Node, snapshot: Snapshot, keys: Mapping[str, dg.AssetKey]) -> dg.AssetSpec:
@@ -141,6 +150,7 @@ class PzTranslator:
             code_version=self.get_code_version(node, snapshot),
             automation_condition=self.get_automation_condition(node, snapshot),
             freshness_policy=self.get_freshness_policy(node, snapshot),
+            partitions_def=self.get_partitions_def(node, snapshot),
             skippable=True,
         )
 
@@ -158,8 +168,11 @@ class PzTranslator:
             asset=asset,
             blocking=is_gate and severity is dg.AssetCheckSeverity.ERROR,
             description=describe_check(node),
-            metadata={"pz/node_id": node.id, "pz/node": node.name},
+            metadata={"pz/node_id": node.id, "pz/node": node.name, **self._references(node, snapshot)},
         )
+
+    def _references(self, node: CheckNode, snapshot: Snapshot) -> Mapping[str, Any]:
+        return code_references(node, snapshot) if self.settings.code_references else {}
 
 
 def describe_check(node: CheckNode) -> str:

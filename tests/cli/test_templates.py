@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_calls import Call
 
-from pz_engine.app.scaffold import CATALOGUE, scaffold
+from pz_engine.app.scaffold import CATALOGUE, scaffold, template_files
 
 OFFLINE = [template.id for template in CATALOGUE if template.needs == "runs offline"]
 
@@ -31,15 +31,26 @@ def test_offline_template_validates_and_runs_twice(pz: Call, tmp_path: Path, tem
     assert pz("test", "--project", project).code == 0
 
 
-def test_definitions_of_the_dagster_template_load(tmp_path: Path) -> None:
-    """The definitions module loads where it lies and holds an asset per load, pipeline and output."""
+def test_the_dagster_template_validates_and_materializes_where_it_lies(tmp_path: Path) -> None:
+    """The workspace loads, the folder is its own DAGSTER_HOME, and every asset lands."""
     project = scaffold(tmp_path / "rides", "dagster").directory
-    code = (
-        "import runpy; found = runpy.run_path('definitions.py')['defs'];"
-        "names = {key.path[-1] for key in found.resolve_all_asset_keys()};"
-        "assert 'trips_enriched' in names and 'weather_daily' in names, names"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=False, env=dict(os.environ)
-    )
-    assert done.returncode == 0, done.stderr
+    environment = {**os.environ, "DAGSTER_HOME": str(project)}
+    for arguments in (
+        ("definitions", "validate"),
+        ("asset", "materialize", "-f", "definitions.py", "--select", "*"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "dagster", *arguments],
+            cwd=project,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    landed = {path.name for path in (project / "output").rglob("*") if path.is_file()}
+    assert landed == {"district_totals.parquet", "trips.csv", "weather_daily.csv"}
+    ignored = (project / ".gitignore").read_text().split()
+    left = {path.name for path in project.iterdir()} - {path.partition("/")[0] for path in template_files("dagster")}
+    assert left <= {line.rstrip("/") for line in ignored} | {".gitignore"}

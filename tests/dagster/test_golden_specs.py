@@ -62,11 +62,13 @@ def _check(spec: dg.AssetCheckSpec) -> dict[str, Any]:
         "name": spec.name,
         "blocking": spec.blocking,
         "description": spec.description,
-        "metadata": dict(sorted(spec.metadata.items())),
+        "metadata": {key: _plain(value) for key, value in sorted(spec.metadata.items())},
     }
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, dg.CodeReferencesMetadataValue):
+        return [[each.label, getattr(each, "source", None)] for each in value.code_references]
     schema = getattr(value, "schema", value)
     if isinstance(schema, dg.TableSchema):
         return {column.name: column.type for column in schema.columns}

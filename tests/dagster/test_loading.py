@@ -142,7 +142,7 @@ def test_a_read_only_project_loads_and_says_how_to_prepare(
     monkeypatch.setenv("DAGSTER_IS_DEV_CLI", "1")
     (shop.directory / ".pz").write_text("in the way, so that no directory can be made")
     assert len(build_pz_definitions(PzProject(shop.directory)).resolve_asset_graph().get_all_asset_keys()) == 9
-    assert "prepare()" in caplog.text
+    assert "`pz-dagster prepare`" in caplog.text
     assert str(shop.directory) not in caplog.text
 
 
@@ -197,7 +197,7 @@ def test_no_value_of_a_variable_is_read_while_loading(shop: ProjectFactory, monk
     mine.prepare()
     assert mine.snapshot_path.read_bytes() == unset
     assert b"sentinel" not in unset
-    assert "localfiles" in json.loads(unset)["connections"].values()
+    assert json.loads(unset)["connections"]["lake"] == {"connector": "localfiles", "line": 2}
 
 
 def test_a_variable_that_sql_needs_takes_its_value(shop: ProjectFactory, monkeypatch: pytest.MonkeyPatch) -> None:
