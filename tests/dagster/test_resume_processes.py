@@ -1,4 +1,4 @@
-"""Killed workers, locked destinations, full disks and overlapping runs: with real processes and real storage."""
+"""Killed workers, locked destinations and overlapping runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import dagster as dg
 import duckdb
 import pytest
 
-from pz_engine import list_runs
+from pz_engine import RunRequest, Selection, list_runs, run_project
 from pz_engine.testing.http_api import Answer, HttpApi
 from pz_engine.testing.project_factory import ProjectFactory
+from pz_engine.testing.scripted_connector import WriteCall
 from tests.dagster.far_side import Far, Job, two_sinks
 from tests.dagster.storages import at_home
 
@@ -73,7 +74,12 @@ def remote(tmp_path: Path, api: HttpApi) -> ProjectFactory:
 
 def execute(factory: ProjectFactory, home: Path, *, parent: str = "", fault: str = "") -> tuple[str, bool]:
     """Run or re-execute the job in a process of its own, its step in another; returns run id and success."""
-    environment = {"DAGSTER_HOME": str(home), "PZ_FAULT": fault, "PYTHONPATH": ":".join(sys.path), "PATH": ""}
+    environment = {
+        "DAGSTER_HOME": str(home),
+        "PZ_FAULT": fault,
+        "PYTHONPATH": ":".join([str(factory.directory), *sys.path]),
+        "PATH": "",
+    }
     command = [sys.executable, str(factory.directory / "driver.py"), parent]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment, timeout=120)
     run_id, success = done.stdout.splitlines()[-1].split()
@@ -101,19 +107,20 @@ def test_after_a_killed_worker_everything_is_extracted_again(
     assert landed(remote) == [1, 2, 3]
 
 
-def test_after_a_locked_destination_the_load_is_reused(remote: ProjectFactory, api: HttpApi, tmp_path: Path) -> None:
+def test_after_a_locked_destination_the_load_is_reused(
+    remote: ProjectFactory, api: HttpApi, instance: dg.DagsterInstance
+) -> None:
     """Another process holds the file; when it lets go, the staged rows are written and nothing is asked again."""
-    home, path = tmp_path / "home", remote.directory / "mart.duckdb"
+    job, path = Job(remote, instance), remote.directory / "mart.duckdb"
     code = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print(1, flush=True); sys.stdin.readline()"
-    with at_home(home):
-        with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-            assert other.stdout is not None
-            other.stdout.readline()
-            first, success = execute(remote, home)
-            assert (success, len(api.requests)) == (False, 1)
-            other.communicate(b"\n")
-        _, success = execute(remote, home, parent=first)
-    assert (success, len(api.requests)) == (True, 1)
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        job.run()
+        assert (job.succeeded, len(api.requests)) == (False, 1)
+        other.communicate(b"\n")
+    job.run("dagster/is_resume_retry", parent=job.last)
+    assert (job.succeeded, len(api.requests)) == (True, 1)
     assert landed(remote) == [1, 2, 3]
 
 
@@ -124,28 +131,26 @@ def far() -> Iterator[Far]:
         yield found
 
 
-def test_of_two_runs_at_once_the_loser_copies_nothing(far: Far, tmp_path: Path) -> None:
-    """The second overtakes the first: both deliver, one position is stored, and the copy agrees with it."""
+def test_of_two_runs_at_once_the_loser_copies_nothing(far: Far, tmp_path: Path, instance: dg.DagsterInstance) -> None:
+    """A run in a shell overtakes: both deliver, its position is stored, and the next Dagster run copies that one."""
     factory = two_sinks(tmp_path / "two")
-    with at_home(tmp_path / "home") as instance:
-        jobs = [Job(factory, instance), Job(factory, instance)]
-        inner: list[bool] = []
-        write = far.on_write
+    job, write = Job(factory, instance), far.on_write
+    key = dg.AssetKey(["two", "pz_state"])
 
-        def overtake(call: object) -> None:
-            far.on_write = write
-            jobs[1].run()
-            inner.append(jobs[1].succeeded)
-            write(call)  # type: ignore[arg-type]
+    def overtake(call: WriteCall) -> None:
+        far.on_write = write
+        assert run_project(RunRequest(factory.directory, selection=Selection(everything=True))).exit_code == 0
+        write(call)
 
-        far.on_write = overtake
-        jobs[0].run()
-        assert (jobs[0].succeeded, inner) == (True, [True])
-        assert [text for text in jobs[0].messages if "PZ0520" in text]
-        key = dg.AssetKey(["two", "pz_state"])
-        (event,) = instance.fetch_observations(key, limit=10).records
-        assert event.asset_observation is not None
-        entry = event.asset_observation.metadata["pz/state"].value["watermarks/far.events"]["entry"]
-        assert entry["runId"] == max(list_runs(factory.directory), key=lambda each: each.run_id).run_id
-        jobs[0].run()
-        assert not [text for text in jobs[0].messages if "PZ07" in text]
+    far.on_write = overtake
+    job.run()
+    assert job.succeeded
+    assert [text for text in job.messages if "PZ0520" in text]
+    assert not instance.fetch_observations(key, limit=10).records
+    job.run()
+    assert not [text for text in job.messages if "PZ07" in text]
+    (event,) = instance.fetch_observations(key, limit=10).records
+    assert event.asset_observation is not None
+    entry = event.asset_observation.metadata["pz/state"].value["watermarks/far.events"]["entry"]
+    (shell,) = (record for record in list_runs(factory.directory) if record.host is None)
+    assert entry["runId"] == shell.run_id
