@@ -19,6 +19,9 @@ from jobs import project
 from measure import interleave, run_once
 
 DBT_ENVIRONMENT = DATA / "dbt-environment"
+_DBT_PACKAGES = ("dagster-dbt", "dbt-core<1.11", "dbt-duckdb<1.11", f"duckdb=={duckdb.__version__}")
+"""A dbt whose parser is in its own package; later ones fetch it when they are installed."""
+
 ROWS = 20_000
 COLUMNS = {"id": "bigint", "amount": "double", "status": "varchar"}
 DUCK_COLUMNS = "{'id': 'BIGINT', 'amount': 'DOUBLE', 'status': 'VARCHAR'}"
@@ -81,7 +84,7 @@ def everything(context: dg.AssetExecutionContext, dbt: DbtCliResource):
     yield from dbt.cli(["build"], context=context).stream().fetch_row_counts()
 
 
-defs = dg.Definitions(assets=[everything], resources={{"dbt": DbtCliResource(project)}})
+defs = dg.Definitions(assets=[everything], resources={{"dbt": DbtCliResource(project, dbt_executable={dbt!r})}})
 {end}
 """
 
@@ -167,7 +170,7 @@ def _write_dbt(count: int) -> Path:
     dbt = _dbt_python().parent / "dbt"
     subprocess.run([str(dbt), "parse", "--quiet", "--profiles-dir", "."], cwd=directory, check=True)
     script = DATA / f"ops_{count}_dbt.py"
-    script.write_text(_DBT.format(directory=str(directory), end=_END))
+    script.write_text(_DBT.format(directory=str(directory), dbt=str(dbt), end=_END))
     return script
 
 
@@ -176,7 +179,7 @@ def _dbt_python() -> Path:
     python = DBT_ENVIRONMENT / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(DBT_ENVIRONMENT)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "dagster-dbt", "dbt-duckdb"], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *_DBT_PACKAGES], check=True)
     return python
 
 
