@@ -38,7 +38,7 @@ def test_copy_holds_every_file_and_its_own_name(tmp_path: Path, template_id: str
 
 def test_dagster_template_is_the_sample_and_definitions() -> None:
     """The two stay one project: what they share is the same, byte for byte."""
-    own = {"README.md", "project.yml", "definitions.py", "workspace.yaml", "gitignore"}
+    own = {"README.md", "project.yml", "definitions.py", "workspace.yaml", "dagster.yaml", "gitignore"}
     shared = files_of(TEMPLATES / "sample") - own
     assert files_of(TEMPLATES / "dagster") == shared | own
     for name in shared:
