@@ -41,7 +41,7 @@ def newest_run(instance: dg.DagsterInstance) -> dg.DagsterRun:
 
 
 def test_the_example_materializes_twice_and_the_feed_lands_nothing_new(home: Path, tmp_path: Path) -> None:
-    """Two flows run in two processes at once; captured output holds the journal's lines and the text lines."""
+    """Three flows run in processes of their own; captured output holds the journal's lines and the text lines."""
     example = tmp_path / "example"
     leftovers = shutil.ignore_patterns(".pz", "output", "*.duckdb", "__pycache__")
     shutil.copytree(ROOT / "example_project", example, ignore=leftovers)
@@ -57,7 +57,7 @@ def test_the_example_materializes_twice_and_the_feed_lands_nothing_new(home: Pat
         assert event.asset_materialization.metadata["pz/rows"].value == rows
         assert run.status is dg.DagsterRunStatus.SUCCESS
     journals = {path.stem: path.read_text() for path in (example / ".pz" / "journal").iterdir()}
-    assert len(journals) == 4
+    assert len(journals) == 6
     captured = ["".join(p.read_text() for p in home.rglob(f"*.{end}")) for end in ("out", "err")]
     lines = [line for line in captured[0].splitlines() if line.startswith('{"event"')]
     by_run: dict[str, list[str]] = {}
