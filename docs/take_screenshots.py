@@ -41,7 +41,12 @@ def main() -> int:
         with dev_server(definitions, home) as server:
             good = server.launch(_assets(server))
             _expect(server.follow(good), "SUCCESS")
-            _take(server, "graph", f"/locations/__repository__@{server.location}/asset-groups/flights/lineage")
+            _take(
+                server,
+                "graph",
+                f"/locations/__repository__@{server.location}/asset-groups/flights/lineage",
+                (1400, 1100),
+            )
             _take(server, "asset", "/assets/flights/carrier_months?view=overview", (1400, 1500))
         with dev_server(definitions, home, environment={"PZ_EXAMPLE_BREAK": "1"}) as server:
             broken = server.launch(_assets(server))
