@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
+from pz_dagster.doctor import instance_findings, pool_findings
 from tests.dagster.test_golden_specs import example_definitions
 
 
@@ -58,6 +60,20 @@ def test_the_sensor_works_off_the_history(tmp_path: Path, instance: dg.DagsterIn
     assert asked[0] == []
     assert len(asked) == 5
     assert len({key for tick in asked[1:] for key in tick}) == 4
+
+
+def test_the_instance_settings_are_the_recommended_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The doctor has no advice for the instance of `make demo` and `make dev`, pools included."""
+    definitions = example_definitions(tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
+    shutil.copy(tmp_path / "example" / "dagster.yaml", home)
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    pools = [each.op.pool for each in definitions.assets or [] if isinstance(each, dg.AssetsDefinition)]
+    with dg.DagsterInstance.get() as instance:
+        found = [*instance_findings(instance), *pool_findings(instance, [pool for pool in pools if pool])]
+    assert len(found) == 12
+    assert [str(each) for each in found if each.status != "ok"] == []
 
 
 def test_nothing_starts_by_itself(tmp_path: Path) -> None:
