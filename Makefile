@@ -20,8 +20,9 @@ $(VENV)/.developed: pyproject.toml $(VENV)/.installed
 demo: $(VENV)/.installed  ## materialize the example project through Dagster and print what landed
 	@$(BIN)/python example_project/demo.py
 
-dev: $(VENV)/.developed  ## dagster dev on the example project
-	$(BIN)/dagster dev
+dev: $(VENV)/.developed  ## dagster dev on the example project; its runs stay in .dagster_home
+	@mkdir -p .dagster_home && cp example_project/dagster.yaml .dagster_home/
+	DAGSTER_HOME="$${DAGSTER_HOME:-$(CURDIR)/.dagster_home}" $(BIN)/dagster dev
 
 test: $(VENV)/.developed  ## every test that needs neither network nor services
 	$(BIN)/python -m pytest

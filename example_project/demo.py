@@ -6,10 +6,12 @@ Runs the same command as the README in a temporary Dagster instance, then asks t
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 
@@ -23,7 +25,7 @@ def main() -> int:
             "-f", str(HERE / "definitions.py"), "--select", "*",
         ]  # fmt: skip
         print("dagster asset materialize -f example_project/definitions.py --select '*'")
-        Path(home, "dagster.yaml").touch()
+        shutil.copy(HERE / "dagster.yaml", home)
         log = Path(home, "run.log")
         with log.open("wb") as output:
             code = subprocess.run(
@@ -46,13 +48,17 @@ def _report() -> None:
     repository = defs.get_repository_def()
     with dg.DagsterInstance.get() as instance:
         rows = []
-        for key in sorted(repository.assets_defs_by_key, key=lambda each: each.to_user_string()):
+        windows = []
+        written = [key for key, each in repository.assets_defs_by_key.items() if each.is_materializable]
+        for key in sorted(written, key=lambda each: each.to_user_string()):
             event = instance.get_latest_materialization_event(key)
             if event is None or event.asset_materialization is None:
                 rows.append((key.to_user_string(), "not materialized", "-", "-"))
                 continue
             metadata = event.asset_materialization.metadata
             moved = metadata.get("pz/rows")
+            if "pz/window" in metadata:
+                windows.append(_window(key.to_user_string(), metadata))
             rows.append(
                 (
                     key.to_user_string(),
@@ -66,21 +72,27 @@ def _report() -> None:
         records = {key: instance.get_latest_asset_check_evaluation_record(key) for key in dict.fromkeys(keys)}
         print()
         _print_table(("check", "status"), [(key.name, _verdict(record)) for key, record in records.items()])
+        print("\n".join(["", *windows]))
 
 
-def _verdict(record: object) -> str:
-    event = getattr(record, "event", None)
-    evaluation = getattr(getattr(event, "dagster_event", None), "asset_check_evaluation_data", None)
-    if evaluation is None:
+def _window(asset: str, metadata: Any) -> str:
+    window = metadata["pz/window"].value
+    rest = "nothing is left" if metadata["pz/caught_up"].value else "the next run reads the next window"
+    return f"{asset} read what is behind {window['after']}, up to {window['to']}; {rest}"
+
+
+def _verdict(record: Any) -> str:
+    event = record.event.dagster_event if record is not None else None
+    if event is None or event.event_type_value != "ASSET_CHECK_EVALUATION":  # planned, and then skipped
         return "not evaluated"
-    return "passed" if evaluation.passed else "FAILED"
+    return "passed" if event.asset_check_evaluation_data.passed else "FAILED"
 
 
-def _place(metadata: object) -> str:
-    uri = metadata.get("dagster/uri")  # type: ignore[attr-defined]
+def _place(metadata: Any) -> str:
+    uri = metadata.get("dagster/uri")
     if uri is not None:
         return str(uri.value)
-    return "fused into its consumer" if metadata.get("pz/fused") is not None else "staging"  # type: ignore[attr-defined]
+    return "fused into its consumer" if metadata.get("pz/fused") is not None else "staging"
 
 
 def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -86,6 +86,34 @@ def test_the_feed_lands_only_new_flights(example: Path, tmp_path: Path) -> None:
     assert found == [(51955, 51955, 522052)]
 
 
+def test_the_history_is_read_window_by_window(example: Path) -> None:
+    """Five windows of two weeks hold every hour of every airport once, no group cut in two."""
+    passes = []
+    while not passes or passes[-1][1] is not True:
+        outcome = run_project(RunRequest(example, selection=Selection(names=("history.hourly_departures",))))
+        assert outcome.exit_code == 0, outcome.results
+        results = {result.name: result for result in outcome.results}
+        load = results["src_feed__departures"]
+        passes.append((load.rows, load.caught_up))
+        assert len(passes) <= 5
+    assert [caught_up for _, caught_up in passes] == [False, False, False, False, True]
+    assert sum(moved for moved, _ in passes if moved is not None) == 51955
+    with duckdb.connect(str(example / "history.duckdb"), read_only=True) as history:
+        found = history.execute(
+            "select count(*), count(distinct (time_hour, origin)), sum(flights), sum(cancelled) from hourly_departures"
+        ).fetchall()
+    assert found == [(3126, 3126, 51955, 1782)]
+
+
+def test_a_lost_airline_fails_the_row_count_of_the_mart(example: Path) -> None:
+    """One variable leaves an airline out; outside of Dagster the outputs are written all the same."""
+    everything = Selection(everything=True)
+    outcome = run_project(RunRequest(example, selection=everything, vars={"without_airline": "UA"}))
+    failed = [result.name for result in outcome.results if result.error is not None]
+    assert failed == ["check_flight_delays_row_count"]
+    assert {result.name: result.rows for result in outcome.results}["lake.flight_delays"] == 42972
+
+
 def test_a_second_run_changes_nothing_in_the_reports(example: Path) -> None:
     """Replacing outputs gives the same content again, and no file is added."""
     run(example)

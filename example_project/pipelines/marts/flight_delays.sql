@@ -31,3 +31,6 @@ JOIN {{ source('nyc', 'airlines', path: 'airlines.csv', columns: { carrier: 'var
 LEFT JOIN {{ ref('stg_airports') }} AS d ON d.faa = f.dest
 LEFT JOIN {{ ref('stg_planes') }} AS p ON p.tailnum = f.tailnum
 LEFT JOIN {{ ref('weather_hourly') }} AS w ON w.origin = f.origin AND w.time_hour = f.time_hour
+{{ if var('without_airline') }}
+WHERE f.carrier <> '{{ var('without_airline') }}'
+{{ end }}

@@ -1,0 +1,177 @@
+"""A real `dagster dev` with a home of its own, driven over GraphQL.
+
+The server is stopped by SIGINT, as by a person, and leaves no process behind.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+_LAUNCH = """
+mutation ($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
+  __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
+  ... on RunConfigValidationInvalid { errors { message } } } }
+"""
+_REEXECUTE = """
+mutation ($params: ReexecutionParams!) { launchRunReexecution(reexecutionParams: $params) {
+  __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }
+"""
+_STATUS = "query ($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
+_LOCATIONS = "{ repositoriesOrError { ... on RepositoryConnection { nodes { name location { name } } } } }"
+_ENDED = ("SUCCESS", "FAILURE", "CANCELED")
+
+
+@dataclass(frozen=True)
+class DevServer:
+    """A server that answers."""
+
+    url: str
+    home: Path
+    location: str
+    """Name of the code location; it is part of many addresses."""
+
+    def query(self, text: str, variables: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the data of a GraphQL answer.
+
+        Raises:
+            RuntimeError: the answer holds errors.
+        """
+        body = {"query": text, "variables": dict(variables or {})}
+        answer = httpx.post(f"{self.url}/graphql", json=body, timeout=60).json()
+        if answer.get("errors"):
+            raise RuntimeError(str(answer["errors"]))
+        found: dict[str, Any] = answer["data"]
+        return found
+
+    def launch(self, assets: Sequence[Sequence[str]], config: Mapping[str, Any] | None = None) -> str:
+        """Materialize assets, each given by the parts of its key, and return the run's id."""
+        selector = {
+            "repositoryName": "__repository__",
+            "repositoryLocationName": self.location,
+            "jobName": "__ASSET_JOB",
+            "assetSelection": [{"path": list(path)} for path in assets],
+        }
+        params = {"selector": selector, "mode": "default", "runConfigData": dict(config or {})}
+        return _run_id(self.query(_LAUNCH, {"params": params})["launchPipelineExecution"])
+
+    def reexecute(self, run_id: str, strategy: str = "FROM_ASSET_FAILURE") -> str:
+        """Run again what a run left undone, and return the new run's id."""
+        params = {"parentRunId": run_id, "strategy": strategy}
+        return _run_id(self.query(_REEXECUTE, {"params": params})["launchRunReexecution"])
+
+    def follow(self, run_id: str, seconds: float = 120) -> str:
+        """Return the status in which a run ended.
+
+        Raises:
+            TimeoutError: it has not ended in `seconds`.
+        """
+        deadline = time.monotonic() + seconds
+        status = "unknown"
+        while time.monotonic() < deadline:
+            status = self.query(_STATUS, {"id": run_id})["runOrError"]["status"]
+            if status in _ENDED:
+                return status
+            time.sleep(0.5)
+        raise TimeoutError(f"run {run_id} is {status} after {seconds:.0f} s")
+
+
+@contextmanager
+def dev_server(definitions: Path, home: Path, *, environment: Mapping[str, str] | None = None) -> Iterator[DevServer]:
+    """Serve a file of definitions until the block ends.
+
+    Args:
+        definitions: the Python file.
+        home: the instance's folder with its `dagster.yaml`; what it holds stays.
+        environment: variables on top of this process's own.
+
+    Raises:
+        TimeoutError: the server does not answer, or processes are left when it has ended; its log is part of the message.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "dagster", "dev", "-f", str(definitions), "-h", "127.0.0.1", "-p", str(port)]
+    variables = {**os.environ, "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1", **(environment or {})}
+    log = home / "dev.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=home,
+            env=variables,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            preexec_fn=_reset_signals,  # noqa: PLW1509
+        )
+    try:
+        server = _wait_until_ready(process, url, home, log)
+        yield server
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=60)
+        finally:
+            left = _wait_until_gone(home)
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+    if left:
+        raise TimeoutError(f"{len(left)} process(es) outlived the server:\n{log.read_text(errors='replace')[-3000:]}")
+
+
+def _reset_signals() -> None:
+    """A shell's background job ignores them, and a server that inherits this could not be stopped."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], url: str, home: Path, log: Path) -> DevServer:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            httpx.get(f"{url}/server_info", timeout=5).raise_for_status()
+            server = DevServer(url, home, "")
+            nodes = server.query(_LOCATIONS)["repositoriesOrError"].get("nodes")
+            if nodes:
+                return DevServer(url, home, nodes[0]["location"]["name"])
+        except (httpx.HTTPError, RuntimeError):
+            pass
+        time.sleep(0.5)
+    raise TimeoutError(f"dagster dev does not answer:\n{log.read_text(errors='replace')[-3000:]}")
+
+
+def _wait_until_gone(home: Path) -> list[int]:
+    """Return the processes of this home that are still there after a while."""
+    deadline = time.monotonic() + 30
+    while (left := _processes(home)) and time.monotonic() < deadline:
+        time.sleep(0.3)
+    return left
+
+
+def _processes(home: Path) -> list[int]:
+    wanted = f"DAGSTER_HOME={home}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(entry.name) != os.getpid() and wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:  # it has just ended, or belongs to somebody else
+            continue
+    return found
+
+
+def _run_id(answer: Mapping[str, Any]) -> str:
+    if answer["__typename"] != "LaunchRunSuccess":
+        raise RuntimeError(f"not launched: {answer}")
+    return str(answer["run"]["runId"])
