@@ -204,3 +204,20 @@ def test_another_partition_continues_nothing(
     assert job.instance.get_materialized_partitions(dg.AssetKey(["mart", "events"])) == {"2026-01-01", "2026-01-02"}
     assert not (shop.directory / ".pz" / "state" / "watermarks.json").exists()
     assert len(list_runs(shop.directory)) == 3
+
+
+def test_two_flows_that_failed_are_each_continued(shop: ProjectFactory, instance: dg.DagsterInstance) -> None:
+    """Each op finds its own run of the failed Dagster run, not the newest one."""
+    job, mart, lake = Job(shop, instance), shop.directory / "mart.duckdb", shop.directory / "out"
+    mart.write_text("this is no database")
+    lake.write_text("this is no folder")
+    job.run()
+    first = {(record.host or {})["op"]: record.run_id for record in list_runs(shop.directory)}
+    assert set(first) == {"shop__lake_orders", "shop__mart_events"}
+    mart.unlink()
+    lake.unlink()
+    job.run(FROM_FAILURE, parent=job.last)
+    assert job.succeeded
+    for run_id in first.values():
+        assert [text for text in job.messages if text.startswith(f"continues pz run {run_id}")]
+    assert days(shop, "mart") == [1, 2]
