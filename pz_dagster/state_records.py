@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 
 from pz_dagster.keys import asset_key, fold
-from pz_dagster.reconciliation import CopyRecord
+from pz_dagster.reconciliation import TOKENS, WATERMARKS, CopyRecord
 from pz_engine import Diagnostic, Severity
 
 STATE_METADATA = "pz/state"
@@ -124,7 +124,8 @@ def _parse(metadata: Mapping[str, Any]) -> Iterable[CopyRecord]:
     """Yield what an observation holds; anybody can report one by hand, so what is no copy is passed over."""
     document = getattr(metadata.get(STATE_METADATA), "value", None)
     for name, value in document.items() if isinstance(document, Mapping) else ():
-        if not isinstance(value, Mapping):
+        scope, _, key = str(name).partition("/")
+        if not isinstance(value, Mapping) or scope not in (WATERMARKS, TOKENS) or not key:
             continue
         entry, texts = value.get("entry"), [value.get(field) for field in ("fp", "prev", "by", "at")]
         is_entry = entry is None or (isinstance(entry, Mapping) and all(isinstance(v, str) for v in entry.values()))

@@ -184,11 +184,13 @@ def _compare(
     if not is_copied(snapshot, name, entry):
         has_copy = bool(records) and records[0].entry is not None
         return Comparison(name, None if has_copy else entry, records, COPY if has_copy else Decision("none"))
+    own = fingerprint_of(entry)
+    records = [each for each in records if each.fingerprint == own or _is_usable(each)]
     newest = records[0].entry if records else None
     scope = name.partition("/")[0]
     local = LocalState(
         entry,
-        fingerprint_of(entry),
+        own,
         _changes(project, name),
         is_unreadable=scope in stored.unreadable,
         is_file_missing=scope in stored.missing,
@@ -197,9 +199,23 @@ def _compare(
     return Comparison(name, entry, records, decide(local, records, position))
 
 
+def _is_usable(record: CopyRecord) -> bool:
+    """Tell whether a copy is what a pz run wrote, and a position: anybody can report an observation."""
+    from pz_engine import compare_positions
+
+    entry = record.entry
+    if record.fingerprint != fingerprint_of(entry):
+        return False
+    if entry is None:
+        return True
+    if record.scope == TOKENS:
+        return bool(entry.get("token")) and "runId" in entry
+    return "runId" in entry and compare_positions(entry, entry) == 0
+
+
 def _is_settled(name: str, stored: StoredEntries, found: Records) -> bool:
     """Tell whether more records could change what is decided about a name."""
-    records = found.get(name, ())
+    records = [each for each in found.get(name, ()) if _is_usable(each)]
     entry = stored.entries.get(name)
     if not records or entry is None:
         return bool(records)
