@@ -87,7 +87,7 @@ def test_what_is_no_position_fails_no_run(shop: ProjectFactory, instance: dg.Dag
     for rows in (2, 0):
         report(instance, {"x": "y"})
         assert rows_of(bench.materialize(EVENTS)) == rows
-    assert read_copy(instance, bench.project)[NAME][0].entry == stored_entry(shop)
+    assert stored_entry(shop) in [each.entry for each in read_copy(instance, bench.project)[NAME]]
 
 
 def test_a_copy_whose_fingerprint_is_another_is_none(shop: ProjectFactory, instance: dg.DagsterInstance) -> None:
