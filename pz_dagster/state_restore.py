@@ -59,7 +59,8 @@ def read_copy(instance: dg.DagsterInstance, project: PzProject, *, prefix: Seque
     Raises:
         CopyUnavailableError: the instance's storage fails.
     """
-    return read_records(instance, state_key(project.snapshot.project_name, prefix))
+    name = project.snapshot.project_name
+    return read_records(instance, state_key(name, prefix), project=name)
 
 
 def compare(
@@ -96,7 +97,7 @@ def compare(
     def is_enough(found: Records) -> bool:
         return names is not None and all(_is_settled(name, stored, found) for name in names)
 
-    records = read_records(instance, state_key(snapshot.project_name, prefix), is_enough)
+    records = read_records(instance, state_key(snapshot.project_name, prefix), is_enough, project=snapshot.project_name)
     chosen = sorted({*stored.entries, *records} if names is None else names)
     return tuple(_compare(project, snapshot, stored, name, records.get(name, ())) for name in chosen)
 
@@ -142,7 +143,8 @@ def reconcile(
         if each.decision.code is not None:
             problems.append(_problem(each))
     if missing and writes_copies:
-        write_records(instance, state_key(project.snapshot.project_name, prefix), missing, dagster_run_id)
+        name = project.snapshot.project_name
+        write_records(instance, state_key(name, prefix), missing, dagster_run_id, project=name)
     return Reconciliation(tuple(restored), tuple(missing), tuple(problems))
 
 

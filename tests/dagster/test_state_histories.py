@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from pz_dagster.state_records import now
+from pz_dagster.state_records import now, state_key
 from pz_dagster.state_restore import read_copy, reconcile
 from pz_engine import entry_fingerprint, list_runs
 from pz_engine.app.state_edits import EditRequest, apply_edit, plan_edit
@@ -94,6 +94,23 @@ def test_a_copy_whose_fingerprint_is_another_is_none(shop: ProjectFactory, insta
     """Somebody changed the value in it."""
     report(instance, VALID, fingerprint="0123")
     assert rows_of(Workbench(shop, instance).materialize(EVENTS)) == 2
+
+
+@pytest.mark.parametrize(("name", "alike"), [("магазин", "погода!"), ("n" * 200, None)])
+def test_odd_names_keep_what_is_theirs(
+    name: str, alike: str | None, shop: ProjectFactory, instance: dg.DagsterInstance
+) -> None:
+    """Names that Dagster spells alike share one asset, and still one project never takes the other's position."""
+    shop.write("project.yml", f'name: "{name}"\nversion: "1"\n')
+    selection = dg.AssetSelection.assets(["mart", "events"])
+    Workbench(shop, instance).materialize(selection)
+    shutil.rmtree(shop.directory / ".pz")
+    assert rows_of(Workbench(shop, instance).materialize(selection)) == 0
+    if alike is not None:
+        assert state_key(alike) == state_key(name)
+        shutil.rmtree(shop.directory / ".pz")
+        shop.write("project.yml", f'name: "{alike}"\nversion: "1"\n')
+        assert rows_of(Workbench(shop, instance).materialize(selection)) == 2
 
 
 def test_names_that_are_none_are_passed_over(shop: ProjectFactory, instance: dg.DagsterInstance) -> None:
