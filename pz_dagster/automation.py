@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from pz_dagster.backlog import find_backlog
+from pz_dagster.backlog import BACKLOG_TAG, find_backlog
 from pz_dagster.errors import PzDefinitionError
 from pz_dagster.keys import fold, fold_tag, op_name
 from pz_dagster.partitions import Partitioning
@@ -99,8 +99,11 @@ def schedules_of(
         units = [unit for unit in build_units(snapshot) if unit.node_ids & ids]
         partitioning = timing.partitioning
         is_cut = partitioning is not None and any(partitioning.cuts(snapshot, unit) for unit in units)
+        job_name = op_name(f"{fold(snapshot.project_name)}__{fold(name)}_job")
+        if job_name in {f"{unit.name}_job" for unit in build_units(snapshot)}:  # of a schedule named after a sink
+            job_name = op_name(f"{fold(snapshot.project_name)}__{fold(name)}_schedule_job")
         job = dg.define_asset_job(
-            op_name(f"{fold(snapshot.project_name)}__{fold(name)}_job"),
+            job_name,
             selection=dg.AssetSelection.assets(*assets),
             description=f"pz nodes `{expression}` on `{cron}`" if expression else f"The pz project on `{cron}`",
             tags={**job_tags_of(snapshot, units), **timing.job_tags},
@@ -131,8 +134,9 @@ def build_pz_sensors(
     Args:
         project: the project.
         backlog: one sensor for each flow that reads windows up to a stop: while its newest load was not caught up and no
-            run of the flow is queued or started, it launches the next one. The watermark is the run's key, so a window
-            is never asked for twice; a load that has never run is not started.
+            run of the flow is queued or started, it launches the next one. The run's key is the watermark and the run
+            that reached it, so a window is never asked for twice, not even one that fails; a load that has never run is
+            not started.
         default_status: stopped unless said otherwise.
         translator: the one that the assets were built with.
         job_tags: as for `build_pz_schedules`.
@@ -143,7 +147,10 @@ def build_pz_sensors(
     keys = _asset_keys(project, translator or PzTranslator())
     found = []
     for unit in build_units(snapshot):
-        loads = [keys[node_id] for node_id in sorted(unit.node_ids & snapshot.stopping)]
+        loads = {
+            keys[node_id]: _sinks_below(snapshot, keys, node_id)
+            for node_id in sorted(unit.node_ids & snapshot.stopping)
+        }
         if loads:
             tags = {**job_tags_of(snapshot, [unit]), **(job_tags or {})}
             assets = [keys[node_id] for node_id in sorted(unit.node_ids) if node_id in keys]
@@ -193,7 +200,7 @@ def with_freshness(
 
 def _backlog_sensor(
     unit: Unit,
-    loads: Sequence[dg.AssetKey],
+    loads: Mapping[dg.AssetKey, Sequence[dg.AssetKey]],
     assets: Sequence[dg.AssetKey],
     tags: Mapping[str, str],
     default_status: dg.DefaultSensorStatus,
@@ -202,7 +209,8 @@ def _backlog_sensor(
         found = find_backlog(context.instance, loads, assets)
         if isinstance(found, dg.SkipReason):
             return found
-        return dg.RunRequest(run_key=found, asset_selection=list(assets), tags=dict(tags))
+        marked = {**tags, BACKLOG_TAG: found.mark}
+        return dg.RunRequest(run_key=found.run_key, asset_selection=list(assets), tags=marked)
 
     return dg.SensorDefinition(
         name=op_name(f"{unit.name}_backlog"),
@@ -212,6 +220,12 @@ def _backlog_sensor(
         default_status=default_status,
         asset_selection=dg.AssetSelection.assets(*assets),
     )
+
+
+def _sinks_below(snapshot: Snapshot, keys: Mapping[str, dg.AssetKey], load: str) -> list[dg.AssetKey]:
+    graph = snapshot.compiled.graph
+    below = sorted(graph.descendants([load]))
+    return [keys[each] for each in below if isinstance(graph.by_id[each], SinkWriteNode) and each in keys]
 
 
 def _newest_partition(definition: dg.TimeWindowPartitionsDefinition) -> Any:

@@ -31,7 +31,7 @@ from pz_dagster.failures import (
 )
 from pz_dagster.ordering import ResultBuffer
 from pz_dagster.partitions import PartitionRun, watermark_warnings
-from pz_dagster.resume import Resumption, plan_resumption
+from pz_dagster.resume import Launch, Resumption, plan_resumption
 from pz_dagster.run_config import PzRunConfig
 from pz_dagster.selection import read_selection
 from pz_dagster.state_copy import DagsterStateCopy
@@ -67,6 +67,7 @@ class PzInvocation:
         self._partitions = PartitionRun.of(context, self._snapshot, self._binding.partition_by)
         self._budget = EventBudget(context.log)
         self._is_cancelled = False
+        self._leaves_out_sinks = False
         self._is_gate = _is_gate(config.checks or self._binding.checks)
         self._discretion = Discretion.of(
             self._snapshot,
@@ -166,7 +167,9 @@ class PzInvocation:
         """Tell whether no further run follows, and say why."""
         if self.outcome is None or self._is_cancelled:
             return True
-        reason = next_step(self.outcome, number, most)
+        reason: str | None = next_step(self.outcome, number, most)
+        if reason is None and self._leaves_out_sinks:
+            reason = "it continues a part of a run, and the sinks of the rest would miss the next window"
         if reason is not None:
             self._context.log.info(f"{number} passes, stopped because: {reason}")
         return reason is not None
@@ -196,13 +199,20 @@ class PzInvocation:
 
     def _resume(self) -> None:
         """Decide what earlier runs have done already."""
-        found = plan_resumption(self._context, self._binding, self._selection)
+        launch = Launch(
+            {**self._binding.project.vars, **self._config.vars},
+            bool(self._config.vars),
+            dict(self._resource.env),
+            self._partitions.keys,
+        )
+        found = plan_resumption(self._context, self._binding, self._selection, launch)
         notes = list(found.notes)
         if found.ignores_full_refresh and self._config.full_refresh:
             notes.append("full_refresh is ignored, because this attempt continues a run")
         for note in notes:
             self._context.log.info(note)
         if found.retry_from is not None:  # what this step leaves out may be carried forward; the outcome tells
+            self._leaves_out_sinks = bool(self._selection.held_loads)
             self._selection = replace(self._selection, held_loads=frozenset())
         self._resumption = found
 
@@ -328,6 +338,7 @@ class PzInvocation:
             "attempt": context.retry_number,
             "fingerprint": self._snapshot.fingerprint,
             "selection": sorted(self._selection.names),
+            "partitions": list(self._partitions.keys),
         }
 
     def _raise_engine_error(self) -> None:

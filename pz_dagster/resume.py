@@ -15,7 +15,7 @@ import dagster as dg
 
 from pz_dagster.bindings import Binding
 from pz_dagster.selection import OpSelection
-from pz_engine import CheckNode, Graph, NodeKind, NodeResult, NodeStatus, RunStatus, SourceLoadNode
+from pz_engine import Graph, NodeKind, NodeResult, NodeStatus, RunStatus, SourceLoadNode
 
 if TYPE_CHECKING:
     from pz_engine import RunRecord
@@ -56,23 +56,46 @@ class Resumption:
         return Resumption(yielded=self.yielded)
 
 
-def plan_resumption(context: dg.AssetExecutionContext, binding: Binding, selection: OpSelection) -> Resumption:
+@dataclass(frozen=True)
+class Launch:
+    """What one launch of an op is given beside its selection; what was done for another one proves nothing for it."""
+
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    """Overrides of the project's variables, its definitions' ones included."""
+
+    overrides_vars: bool = False
+    """Whether the launch itself has some."""
+
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Laid over the process environment."""
+
+    partitions: tuple[str, ...] = ()
+    """Keys of the partitions it materializes."""
+
+
+def plan_resumption(
+    context: dg.AssetExecutionContext, binding: Binding, selection: OpSelection, launch: Launch
+) -> Resumption:
     """Find what an op continues; the answer is a fresh run wherever nothing is proven.
 
     Args:
         context: of the running op.
         binding: its project.
         selection: what Dagster asked for.
+        launch: with what.
     """
-    return _Planner(context, binding, selection).plan()
+    return _Planner(context, binding, selection, launch).plan()
 
 
 class _Planner:
-    def __init__(self, context: dg.AssetExecutionContext, binding: Binding, selection: OpSelection) -> None:
+    def __init__(
+        self, context: dg.AssetExecutionContext, binding: Binding, selection: OpSelection, launch: Launch
+    ) -> None:
         self._context = context
         self._op = context.op_execution_context
         self._binding = binding
         self._selection = selection
+        self._launch = launch
 
     def plan(self) -> Resumption:
         run, attempt = self._op.run, self._op.retry_number
@@ -93,19 +116,20 @@ class _Planner:
         yielded = self._materialized()
         if not earlier or earlier[0].status not in _ENDED:
             return Resumption(yielded=yielded, notes=(_nothing_known(earlier[0] if earlier else None),))
-        graph = self._graph()
-        proven = _proven(earlier, graph)
-        checks = frozenset(name for name in proven if isinstance(graph.by_name.get(name), CheckNode))
-        return self._rest(earlier[0], proven, graph, yielded | checks)
+        earlier = [*self._continued_by_hand(earlier[0]), *earlier]
+        graph = self._graph(earlier)
+        return self._rest(earlier[0], _proven(earlier, graph), graph, yielded | self._evaluated())
 
     def _re_execution(self, earlier: list[RunRecord], tags: Mapping[str, str]) -> Resumption:
         prior = earlier[0]
         if prior.status not in _ENDED:
             return Resumption(notes=(_nothing_known(prior),))
-        graph = self._graph()
+        by_hand = self._continued_by_hand(prior)
+        earlier = [*by_hand, *earlier]
+        graph = self._graph(earlier)
         proven = _proven(earlier, graph)
         if tags.get(_FROM_FAILURE) == "true":
-            return self._rest(prior, proven, graph, frozenset())
+            return self._rest(earlier[0], proven, graph, frozenset())
         committed = {
             each.name
             for each in prior.results
@@ -113,6 +137,8 @@ class _Planner:
         }
         if committed & self._selection.names:  # the tag is inherited, also by what re-executes everything
             return Resumption()
+        if by_hand:
+            return self._rest(earlier[0], proven, graph, frozenset())
         return Resumption(prior.run_id, ignores_full_refresh=True, notes=(f"continues pz run {prior.run_id}",))
 
     def _rest(
@@ -135,13 +161,27 @@ class _Planner:
         """Return the runs this op had in a Dagster run, newest first, those of its other parts too."""
         from pz_engine import list_runs
 
-        op = self._op.op_def.name
+        op, partitions = self._op.op_def.name, list(self._launch.partitions)
 
         def is_ours(record: Mapping[str, Any]) -> bool:
             name = record.get("op", record.get("step"))
-            return record.get("host") == "dagster" and record.get("run_id") == dagster_run_id and name == op
+            is_same = name == op and record.get("partitions", []) == partitions
+            return is_same and record.get("host") == "dagster" and record.get("run_id") == dagster_run_id
 
         return list(list_runs(self._binding.project.root, host=is_ours))
+
+    def _continued_by_hand(self, prior: RunRecord) -> list[RunRecord]:
+        """Return the runs that `pz retry` made of a run, newest first: each took something over from the one before."""
+        from pz_engine import list_runs
+
+        newer = [*takewhile(lambda each: each.run_id != prior.run_id, list_runs(self._binding.project.root))]
+        found: list[RunRecord] = []
+        for record in reversed(newer):
+            takes = any(result.provenance is not None for result in record.results)
+            if record.host is not None or not takes or record.status not in _ENDED:
+                break
+            found.insert(0, record)
+        return found
 
     def _of_parents(self, dagster_run_id: str) -> list[RunRecord]:
         """Return the op's runs in the chain of Dagster runs that continued each other, newest first."""
@@ -173,14 +213,34 @@ class _Planner:
                 found.add(name)
         return frozenset(found)
 
-    def _graph(self) -> Graph:
-        """Return the graph of the files as they are: a node that has changed since is proven by nothing."""
+    def _evaluated(self) -> frozenset[str]:
+        """Return the checks that earlier attempts of this step have told Dagster about and that passed."""
+        names = {key: name for name, (_, key, _) in self._selection.checks.items()}
+        found = set()
+        for entry in self._context.instance.all_logs(
+            self._op.run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION
+        ):
+            event = entry.dagster_event
+            data = event.asset_check_evaluation_data if event is not None else None
+            if data is not None and data.passed and data.asset_check_key in names:
+                found.add(names[data.asset_check_key])
+        return frozenset(found)
+
+    def _graph(self, earlier: Iterable[RunRecord]) -> Graph:
+        """Return the graph that this launch runs: a node that has changed since is proven by nothing.
+
+        The loaded definitions know no value of the environment and no variable of a launch, both of which may be part
+        of a node.
+        """
         project, snapshot = self._binding.project, self._binding.snapshot
-        if project.fingerprint == snapshot.fingerprint:
-            return snapshot.compiled.graph
+        loaded = snapshot.compiled.graph
+        if project.fingerprint == snapshot.fingerprint and not self._launch.overrides_vars:
+            results = (result for record in earlier for result in record.results)
+            if all(r.name not in loaded.by_name or loaded.by_name[r.name].id == r.id for r in results):
+                return loaded
         from pz_engine import compile_project
 
-        return compile_project(project.root, vars=dict(project.vars), keep_env_names=True).graph
+        return compile_project(project.root, vars=self._launch.vars, env=self._launch.env).graph
 
 
 def _proven(records: Iterable[RunRecord], graph: Graph) -> dict[str, NodeResult]:

@@ -93,9 +93,10 @@ class DagsterStateCopy:
             records, self._pending = tuple(self._pending.values()), {}
         if not records:
             return []
-        key = state_key(self._snapshot.project_name, self._prefix)
+        name = self._snapshot.project_name
+        key = state_key(name, self._prefix)
         try:
-            write_records(self._instance, key, stamped(records, run_id), self._dagster_run_id)
+            write_records(self._instance, key, stamped(records, run_id), self._dagster_run_id, project=name)
         except CopyUnavailableError as error:
             return [str(error.diagnostic)]
         return []

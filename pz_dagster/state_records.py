@@ -13,10 +13,11 @@ from typing import Any
 import dagster as dg
 
 from pz_dagster.keys import asset_key, fold
-from pz_dagster.reconciliation import CopyRecord
+from pz_dagster.reconciliation import TOKENS, WATERMARKS, CopyRecord
 from pz_engine import Diagnostic, Severity
 
 STATE_METADATA = "pz/state"
+PROJECT_METADATA = "pz/project"
 _PAGE = 50
 _MOST_RECORDS = 500
 
@@ -59,7 +60,11 @@ def state_spec(project: str, prefix: Sequence[str] = ()) -> dg.AssetSpec:
 
 
 def read_records(
-    instance: dg.DagsterInstance, key: dg.AssetKey, is_enough: Callable[[Records], bool] = lambda _: False
+    instance: dg.DagsterInstance,
+    key: dg.AssetKey,
+    is_enough: Callable[[Records], bool] = lambda _: False,
+    *,
+    project: str | None = None,
 ) -> Records:
     """Read the copies, newest first, page by page.
 
@@ -67,6 +72,7 @@ def read_records(
         instance: where they are.
         key: the asset.
         is_enough: asked after each page; reading also ends after 500 observations.
+        project: name of the project; copies of one whose name is merely spelled alike in Dagster are passed over.
 
     Raises:
         CopyUnavailableError: the instance's storage fails.
@@ -80,7 +86,9 @@ def read_records(
             raise CopyUnavailableError("read", error) from None
         for event in page.records:
             observation = event.asset_observation
-            for record in _parse(observation.metadata if observation is not None else {}):
+            metadata = observation.metadata if observation is not None else {}
+            owner = getattr(metadata.get(PROJECT_METADATA), "value", project)
+            for record in _parse(metadata if project is None or owner == project else {}):
                 found.setdefault(record.name, []).append(record)
         cursor = page.cursor
         if len(page.records) < _PAGE or is_enough(found):
@@ -89,7 +97,12 @@ def read_records(
 
 
 def write_records(
-    instance: dg.DagsterInstance, key: dg.AssetKey, records: Iterable[CopyRecord], dagster_run_id: str | None = None
+    instance: dg.DagsterInstance,
+    key: dg.AssetKey,
+    records: Iterable[CopyRecord],
+    dagster_run_id: str | None = None,
+    *,
+    project: str | None = None,
 ) -> None:
     """Write copies as one observation.
 
@@ -107,6 +120,8 @@ def write_records(
         for record in records
     }
     metadata: dict[str, Any] = {STATE_METADATA: dg.MetadataValue.json(document)}
+    if project is not None:
+        metadata[PROJECT_METADATA] = project
     if dagster_run_id is not None:
         metadata["pz/run"] = dg.MetadataValue.dagster_run(dagster_run_id)
     try:
@@ -124,7 +139,8 @@ def _parse(metadata: Mapping[str, Any]) -> Iterable[CopyRecord]:
     """Yield what an observation holds; anybody can report one by hand, so what is no copy is passed over."""
     document = getattr(metadata.get(STATE_METADATA), "value", None)
     for name, value in document.items() if isinstance(document, Mapping) else ():
-        if not isinstance(value, Mapping):
+        scope, _, key = str(name).partition("/")
+        if not isinstance(value, Mapping) or scope not in (WATERMARKS, TOKENS) or not key:
             continue
         entry, texts = value.get("entry"), [value.get(field) for field in ("fp", "prev", "by", "at")]
         is_entry = entry is None or (isinstance(entry, Mapping) and all(isinstance(v, str) for v in entry.values()))

@@ -59,7 +59,8 @@ def read_copy(instance: dg.DagsterInstance, project: PzProject, *, prefix: Seque
     Raises:
         CopyUnavailableError: the instance's storage fails.
     """
-    return read_records(instance, state_key(project.snapshot.project_name, prefix))
+    name = project.snapshot.project_name
+    return read_records(instance, state_key(name, prefix), project=name)
 
 
 def compare(
@@ -96,7 +97,7 @@ def compare(
     def is_enough(found: Records) -> bool:
         return names is not None and all(_is_settled(name, stored, found) for name in names)
 
-    records = read_records(instance, state_key(snapshot.project_name, prefix), is_enough)
+    records = read_records(instance, state_key(snapshot.project_name, prefix), is_enough, project=snapshot.project_name)
     chosen = sorted({*stored.entries, *records} if names is None else names)
     return tuple(_compare(project, snapshot, stored, name, records.get(name, ())) for name in chosen)
 
@@ -142,7 +143,8 @@ def reconcile(
         if each.decision.code is not None:
             problems.append(_problem(each))
     if missing and writes_copies:
-        write_records(instance, state_key(project.snapshot.project_name, prefix), missing, dagster_run_id)
+        name = project.snapshot.project_name
+        write_records(instance, state_key(name, prefix), missing, dagster_run_id, project=name)
     return Reconciliation(tuple(restored), tuple(missing), tuple(problems))
 
 
@@ -184,11 +186,13 @@ def _compare(
     if not is_copied(snapshot, name, entry):
         has_copy = bool(records) and records[0].entry is not None
         return Comparison(name, None if has_copy else entry, records, COPY if has_copy else Decision("none"))
+    own = fingerprint_of(entry)
+    records = [each for each in records if each.fingerprint == own or _is_usable(each)]
     newest = records[0].entry if records else None
     scope = name.partition("/")[0]
     local = LocalState(
         entry,
-        fingerprint_of(entry),
+        own,
         _changes(project, name),
         is_unreadable=scope in stored.unreadable,
         is_file_missing=scope in stored.missing,
@@ -197,9 +201,23 @@ def _compare(
     return Comparison(name, entry, records, decide(local, records, position))
 
 
+def _is_usable(record: CopyRecord) -> bool:
+    """Tell whether a copy is what a pz run wrote, and a position: anybody can report an observation."""
+    from pz_engine import compare_positions
+
+    entry = record.entry
+    if record.fingerprint != fingerprint_of(entry):
+        return False
+    if entry is None:
+        return True
+    if record.scope == TOKENS:
+        return bool(entry.get("token")) and "runId" in entry
+    return "runId" in entry and compare_positions(entry, entry) == 0
+
+
 def _is_settled(name: str, stored: StoredEntries, found: Records) -> bool:
     """Tell whether more records could change what is decided about a name."""
-    records = found.get(name, ())
+    records = [each for each in found.get(name, ()) if _is_usable(each)]
     entry = stored.entries.get(name)
     if not records or entry is None:
         return bool(records)

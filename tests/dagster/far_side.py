@@ -104,6 +104,7 @@ class Job:
         assets: Iterable[dg.AssetKey] | None = None,
         checks: Iterable[dg.AssetCheckKey] | None = None,
         config: Any = None,
+        partition: str | None = None,
     ) -> list[str]:
         """Run the job, as a child of another run when one is named; returns the materialized assets, sorted."""
         instance = self.instance
@@ -113,7 +114,7 @@ class Job:
         run = instance.create_run_for_job(
             job,
             run_config=config or {},
-            tags=dict.fromkeys(tags, "true"),
+            tags={**dict.fromkeys(tags, "true"), **({"dagster/partition": partition} if partition else {})},
             parent_run_id=parent,
             root_run_id=parent,
             asset_selection=frozenset(assets) if assets is not None else None,

@@ -127,6 +127,23 @@ def test_timestamps_are_cut_in_the_zone_of_the_partitions(shop: ProjectFactory, 
     assert landed(shop) == [2, 3]
 
 
+def test_the_hour_that_comes_twice_is_two_partitions(shop: ProjectFactory, instance: dg.DagsterInstance) -> None:
+    """When clocks go back, each of both hours is cut by itself, a range over them has no hole, and counts are exact."""
+    times = ("23:59:59.999999", "00:00:00", "00:59:59.999999", "01:00:00", "01:30:00", "02:00:00")
+    days = ("24", "25", "25", "25", "25", "25")
+    lines = (f"{i},2026-10-{day} {at}" for i, (day, at) in enumerate(zip(days, times, strict=True), start=1))
+    shop.write("in/events.csv", "\n".join(["id,seen_at", *lines, ""]))
+    zone = dg.HourlyPartitionsDefinition("2026-10-24-00:00", end_date="2026-10-26-00:00", timezone="Europe/Berlin")
+    bench, twice = partitioned(shop, instance, zone), ("2026-10-25-02:00", "2026-10-25-02:00+0100")
+    for key, wanted in zip(twice, ([2, 3], [4, 5]), strict=True):
+        run(bench, key)
+        assert landed(shop) == wanted
+        (shop.directory / "mart.duckdb").unlink()
+    result = run(bench, "2026-10-25-01:00", "2026-10-25-03:00")
+    assert landed(shop) == [1, 2, 3, 4, 5, 6]
+    assert counts(result, *LOAD) == {"2026-10-25-01:00": 1, twice[0]: 2, twice[1]: 2, "2026-10-25-03:00": 1}
+
+
 def test_units_that_do_not_read_the_entity_stay_unpartitioned(
     shop: ProjectFactory, instance: dg.DagsterInstance
 ) -> None:

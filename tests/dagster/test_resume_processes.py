@@ -94,10 +94,11 @@ def landed(factory: ProjectFactory) -> list[int]:
 def test_after_a_killed_worker_everything_is_extracted_again(
     remote: ProjectFactory, api: HttpApi, tmp_path: Path
 ) -> None:
-    """Nothing is known of what the killed run did before its commit, and its rows land once."""
+    """Nothing is known of what the killed run did before its commit, its rows land once, and its pool is free at once."""
     home = tmp_path / "home"
-    with at_home(home) as instance:
+    with at_home(home, "concurrency: { pools: { default_limit: 1, granularity: op } }\n") as instance:
         first, success = execute(remote, home, fault="before_sink_commit=kill")
+        assert instance.event_log_storage.get_concurrency_info("pz_remote").active_slot_count == 0
         assert (success, len(api.requests)) == (False, 1)
         assert list_runs(remote.directory)[0].status.value == "running"
         second, success = execute(remote, home, parent=first)
