@@ -50,6 +50,10 @@ Results = Iterator[tuple[str, DagsterResult]]
 """Results, each with the name of its node; an empty name belongs to no place in the order."""
 
 _LEVELS = {"trace": "debug", "debug": "debug", "info": "info", "error": "error", "critical": "critical"}
+_WARNING_NOTES = ("PZ0520", "PZ0527")
+"""Codes of notes that say a state was not advanced."""
+
+_STARTS_OF_A_LINE = 20
 _PROGRESS_SECONDS = 1.0
 """Shortest time between two progress lines of any nodes."""
 
@@ -87,6 +91,9 @@ class EventMapper:
     """Results by node name."""
 
     unselected: int = 0
+    breaker_opened: int = 0
+    """How often a connection's circuit breaker opened."""
+
     changed: list[str] = field(default_factory=list)
     """Nodes that do something else now than when definitions were loaded."""
 
@@ -95,6 +102,9 @@ class EventMapper:
 
     yielded: frozenset[str] = frozenset()
     """Nodes whose success Dagster has already."""
+
+    _starting: list[str] = field(default_factory=list)
+    """Nodes whose start is not logged yet."""
 
     _names: dict[str, str] = field(default_factory=dict)
     _progress_at: dict[str, float] = field(default_factory=dict)
@@ -109,7 +119,18 @@ class EventMapper:
         if handler is not None:
             yield from handler(self, event)
         elif event.name != "node_queued":
-            self.budget.write("debug", f"pz event {event.name}")
+            self._write("debug", f"pz event {event.name}")
+
+    def note(self, text: str) -> None:
+        """Log what the engine says beside its events."""
+        level = "warning" if any(code in text for code in _WARNING_NOTES) else "info"
+        self._write(level, f"note: {text}")
+
+    def pause(self) -> None:
+        """Log what has started since the last line; several starts share one, because a line costs as much as an event."""
+        if self._starting:
+            names, self._starting = self._starting, []
+            self.budget.write("debug", f"start {', '.join(names)}")
 
     def carried(self, name: str, result: NodeResult, run_id: str) -> Iterator[DagsterResult]:
         """Yield the success of a selected node in an earlier run, without its numbers: nothing was moved again."""
@@ -135,15 +156,18 @@ class EventMapper:
                 self.changed.append(node.name)
         extra = len({node.name for node in event.nodes} - self.selection.names - self._hidden)
         more = f", {extra} of them ancestors that were not selected" if extra else ""
-        self.budget.write("info", f"pz run {event.run_id} started: {event.node_count} nodes{more}")
+        self._write("info", f"pz run {event.run_id} started: {event.node_count} nodes{more}")
         yield from ()
 
     def _node_started(self, event: NodeStarted) -> Results:
-        self._say("debug", event)
+        self._starting.append(event.node_name)
+        if len(self._starting) == _STARTS_OF_A_LINE:
+            self.pause()
         yield from ()
 
     def _node_progress(self, event: NodeProgress) -> Results:
         """Log at most one line per node and interval, and one per second in all."""
+        self.pause()
         moment = event.at.timestamp()
         last = self._progress_at.get(event.node_id, float("-inf"))
         if moment - last >= self.progress_seconds and moment - self._any_progress_at >= _PROGRESS_SECONDS:
@@ -179,14 +203,14 @@ class EventMapper:
         yield from self._observe("drift", event.node_id, event, {"policy": event.policy, "changes": table})
 
     def _breaker_state_changed(self, event: BreakerStateChanged) -> Results:
-        self._say("warning" if event.new_state == "open" else "info", event)
+        is_open = event.new_state == "open"
+        self.breaker_opened += is_open
+        self._say("warning" if is_open else "info", event)
         yield from ()
 
     def _run_completed(self, event: RunCompleted) -> Results:
         counts = f"{event.succeeded} succeeded, {event.failed} failed, {event.skipped} skipped"
-        self.budget.write(
-            "info", f"pz run {event.run_id} ended {event.status.value}: {counts} in {event.duration_ms}ms"
-        )
+        self._write("info", f"pz run {event.run_id} ended {event.status.value}: {counts} in {event.duration_ms}ms")
         yield from ()
 
     def _retention_swept(self, event: RetentionSwept) -> Results:
@@ -195,7 +219,7 @@ class EventMapper:
 
     def _connector_log(self, event: ConnectorLog) -> Results:
         message = self.discretion.text(event.message)
-        self.budget.write(_LEVELS.get(event.level, "warning"), f"{event.connection}: {message}")
+        self._write(_LEVELS.get(event.level, "warning"), f"{event.connection}: {message}")
         yield from ()
 
     def _node_completed(self, event: NodeCompleted) -> Results:
@@ -204,7 +228,7 @@ class EventMapper:
         if result.status is NodeStatus.SKIPPED:
             self.skipped.append((result.name, event.blocked_by))
             blocked = ", ".join(event.blocked_by) or "the run being stopped"
-            self.budget.write("warning", f"skip {result.name}, blocked by {blocked}")
+            self._write("warning", f"skip {result.name}, blocked by {blocked}")
             return
         if result.status is NodeStatus.FAILED:
             is_violation = result.error is not None and result.error.code == CHECK_FAILED
@@ -233,7 +257,6 @@ class EventMapper:
             self.unselected += 1
             self._say("info", event, " (not selected, ran as an ancestor)")
             return
-        self._say("info", event)
         if result.name in self.yielded:
             return
         metadata = result_metadata(
@@ -254,8 +277,6 @@ class EventMapper:
 
     def _check(self, result: NodeResult) -> Results:
         found = self.selection.checks.get(result.name)
-        if result.status is NodeStatus.SUCCESS and found is not None:
-            self.budget.write("debug", f"ok {result.name}")
         if found is not None and not (result.name in self.yielded and result.status is NodeStatus.SUCCESS):
             node, key, is_blocking = found
             severity = self.severity_of(node, is_blocking)
@@ -277,7 +298,11 @@ class EventMapper:
         """Log an event in the words of the text renderer."""
         lines = event_lines(self.discretion.event(event), 2)
         if lines:
-            self.budget.write(level, " ".join(line.strip() for line in lines) + ending)
+            self._write(level, " ".join(line.strip() for line in lines) + ending)
+
+    def _write(self, level: str, text: str) -> None:
+        self.pause()
+        self.budget.write(level, text)
 
 
 HANDLERS: Mapping[type[RunEvent], Callable[[EventMapper, Any], Results]] = {

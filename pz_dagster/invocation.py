@@ -50,9 +50,6 @@ from pz_engine import (
 if TYPE_CHECKING:
     from pz_dagster.resource import PzResource
 
-_WARNING_NOTES = ("PZ0520", "PZ0527")
-"""Codes of notes that say a state was not advanced."""
-
 
 class PzInvocation:
     """A running engine; iterate `stream()` or `stream_events()` once, to the end."""
@@ -152,9 +149,11 @@ class PzInvocation:
             return
         with closing(self._items(is_first=is_first)) as items:
             for item in items:
+                if item is None:
+                    mapper.pause()
+                    continue
                 if isinstance(item, str):
-                    level = "warning" if any(code in item for code in _WARNING_NOTES) else "info"
-                    mapper.budget.write(level, f"note: {item}")
+                    mapper.note(item)
                     continue
                 for name, result in mapper.map(item):
                     self._count_parts(mapper, name, result)
@@ -182,7 +181,7 @@ class PzInvocation:
         for text in watermark_warnings(self._binding.project.root, self._partitions.windows, env):
             self._context.log.warning(text)
 
-    def _items(self, *, is_first: bool) -> Generator[RunEvent | str, None, None]:
+    def _items(self, *, is_first: bool) -> Generator[RunEvent | str | None, None, None]:
         """Run the engine between the reading and the writing of the state copy."""
         copy = self._state_copy
         if copy is not None:
@@ -344,6 +343,8 @@ class PzInvocation:
         mapper.budget.close()
         if mapper.unselected:
             log.info(f"{mapper.unselected} unselected ancestor(s) ran and are not reported as materialized")
+        if mapper.breaker_opened:
+            log.info(f"circuit breakers opened {mapper.breaker_opened} time(s)")
         for key, reason in outcome.watermarks_held.items():
             log.info(f"the watermark of {key} was not advanced: {self._discretion.relative(reason)}")
         if self._selection.held_loads:

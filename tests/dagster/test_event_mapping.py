@@ -1,7 +1,6 @@
 """Each run event becomes what the chapter says, and no event is forgotten."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from pz_dagster import PzProject, PzTranslatorSettings
+from pz_dagster import PzProject, PzResource, PzTranslatorSettings, pz_assets
 from pz_dagster.discretion import Discretion
 from pz_dagster.event_budget import EventBudget
 from pz_dagster.event_mapping import HANDLERS, EventMapper
@@ -21,6 +20,7 @@ from pz_engine import CheckNode, NodeKind, NodeResult, NodeStatus, RunStatus
 from pz_engine.events import types
 from pz_engine.model.run import NodeError, NodeStats
 from pz_engine.testing.project_factory import ProjectFactory
+from tests.dagster.test_running import stalled
 
 START = datetime(2026, 11, 4, 6, 15, tzinfo=timezone.utc)
 RUN = "20261104T061500250Z-1b3c"
@@ -100,9 +100,48 @@ def test_a_run_starts_with_counts_and_names_what_changed(mapper: EventMapper, lo
 
 
 def test_starts_are_debug_lines(mapper: EventMapper, log: Log) -> None:
-    """No event per start: the bar of the step is the op."""
-    found = list(mapper.map(event(types.NodeStarted, node_id="1", kind=NodeKind.PIPELINE, node_name="orders_clean")))
-    assert (found, log.lines) == ([], [("debug", "start orders_clean")])
+    """No event per start, and one line for all since the last one: before whatever is said next, or in a pause."""
+
+    def start(name: str) -> None:
+        kind = NodeKind.PIPELINE
+        assert list(mapper.map(event(types.NodeStarted, node_id=name, kind=kind, node_name=name))) == []
+
+    start("a")
+    start("b")
+    assert log.lines == []
+    mapper.pause()
+    mapper.pause()
+    start("c")
+    mapper.note("PZ0520: somebody else moved it")
+    for number in range(20):
+        start(str(number))
+    lines = [("debug", "start a, b"), ("debug", "start c"), ("warning", "note: PZ0520: somebody else moved it")]
+    assert log.lines[:3] == lines
+    assert log.lines[3:] == [("debug", f"start {', '.join(map(str, range(20)))}")]
+
+
+def test_a_start_is_logged_while_the_node_runs(shop: ProjectFactory, instance: dg.DagsterInstance) -> None:
+    """A long statement without any event does not keep its own start from the log."""
+    seen: list[str] = []
+
+    @pz_assets(project=PzProject(shop.directory), select="+mart.events")
+    def slow(context: dg.AssetExecutionContext, pz: PzResource) -> Iterator[Any]:
+        invocation = pz.run(context=context)
+        mapped = EventMapper.pause
+
+        def pause(mapper: EventMapper) -> None:
+            mapped(mapper)
+            seen.extend(e.user_message for e in instance.all_logs(context.run.run_id) if e.user_message)
+            if any("events_merged" in text for text in seen if text.startswith("start ")):
+                invocation.cancel()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(EventMapper, "pause", pause)
+            yield from invocation.stream()
+
+    stalled(shop)
+    result = dg.materialize([slow], instance=instance, resources={"pz": PzResource()}, raise_on_error=False)
+    assert not result.success  # cancelled once the line was there
 
 
 def test_progress_is_rare(mapper: EventMapper, log: Log) -> None:
