@@ -15,6 +15,7 @@ from pz_dagster.builtin_checks import builtin_check_result
 from pz_dagster.checks import check_result
 from pz_dagster.discretion import CHECK_FAILED, Discretion
 from pz_dagster.event_budget import EventBudget
+from pz_dagster.findings import EarlierFindings, Finding, finding
 from pz_dagster.lineage import column_lineage_metadata
 from pz_dagster.metadata import data_version, result_metadata
 from pz_dagster.selection import OpSelection
@@ -97,7 +98,10 @@ class EventMapper:
     changed: list[str] = field(default_factory=list)
     """Nodes that do something else now than when definitions were loaded."""
 
-    _findings: dict[tuple[str, str], list[Mapping[str, Any]]] = field(default_factory=dict)
+    earlier: EarlierFindings = field(default_factory=EarlierFindings)
+    """What is known of the nodes that are taken from earlier runs."""
+
+    _findings: dict[tuple[str, str], list[Finding]] = field(default_factory=dict)
     """What built-in checks will report, by switch and node name."""
 
     yielded: frozenset[str] = frozenset()
@@ -146,6 +150,8 @@ class EventMapper:
             )
             version = data_version(result) if self.settings.data_versions else None
             yield dg.MaterializeResult(asset_key=key, metadata=metadata, data_version=version)
+        for _, found in self._builtin_checks(result):
+            yield found
 
     def _run_started(self, event: RunStarted) -> Results:
         by_name = self.snapshot.compiled.graph.by_name
@@ -179,28 +185,22 @@ class EventMapper:
         self._say("warning", event)
         yield from ()
 
-    def _merge_key_duplicates(self, event: MergeKeyDuplicatesDetected) -> Results:
-        found = {
-            "keys": ", ".join(event.keys),
-            "duplicate_groups": event.duplicate_groups,
-            "extra_rows": event.extra_rows,
-        }
-        yield from self._observe("merge_keys", event.node_id, event, found)
-
-    def _lossy_integers(self, event: LossyIntegerInferenceDetected) -> Results:
-        yield from self._observe("integers", event.node_id, event, {"columns": ", ".join(event.columns)})
-
-    def _ambiguous_dates(self, event: AmbiguousDateInferenceDetected) -> Results:
-        found = {"columns": ", ".join(event.columns), "format": event.format}
-        yield from self._observe("dates", event.node_id, event, found)
-
-    def _source_drift(self, event: SourceDriftDetected) -> Results:
-        changes = [
-            {"change": change.kind, "column": change.column, "from": change.old_type or "", "to": change.new_type or ""}
-            for change in event.changes
-        ]
-        table = dg.MetadataValue.table([dg.TableRecord(change) for change in changes])
-        yield from self._observe("drift", event.node_id, event, {"policy": event.policy, "changes": table})
+    def _seen_in_data(self, event: RunEvent) -> Results:
+        """Warn about what was seen in the data; keep it for its check, else leave an observation on the asset."""
+        record = event.to_json()
+        seen = finding(record)
+        if seen is None:
+            return
+        switch, found = seen
+        name = self._names.get(record["nodeId"], record["nodeId"])
+        self._say("warning", event)
+        if (switch, name) in self.selection.builtin:
+            self._findings.setdefault((switch, name), []).append(found)
+            return
+        key = self.selection.key_of(name)
+        if key is not None and self.budget.take():
+            metadata = {f"pz/{key}": value for key, value in {"event": event.name, **found}.items()}
+            yield "", dg.AssetObservation(asset_key=key, metadata=metadata)
 
     def _breaker_state_changed(self, event: BreakerStateChanged) -> Results:
         is_open = event.new_state == "open"
@@ -241,11 +241,19 @@ class EventMapper:
         yield from self._builtin_checks(result)
 
     def _builtin_checks(self, result: NodeResult) -> Results:
+        """Tell what the engine saw, or what an earlier run saw whose rows are taken."""
         for (switch, name), key in self.selection.builtin.items():
-            if name == result.name and name not in self.yielded:
-                found = builtin_check_result(switch, key, result, self._findings.get((switch, name), ()))
-                if found is not None:
-                    yield name, found
+            if name != result.name or name in self.yielded:
+                continue
+            found = self._findings.get((switch, name), [])
+            if result.provenance is not None:
+                if name not in self.earlier.known:
+                    self._write("warning", f"{key.name} of {name} has no result: the run that looked has no journal")
+                    continue
+                found = found or self.earlier.found.get((switch, name), [])
+            built = builtin_check_result(switch, key, result, found)
+            if built is not None:
+                yield name, built
 
     def _materialized(self, event: NodeCompleted) -> Results:
         result = event.result
@@ -282,18 +290,6 @@ class EventMapper:
             severity = self.severity_of(node, is_blocking)
             yield result.name, check_result(result, key, severity, self.discretion)
 
-    def _observe(self, switch: str, node_id: str, event: RunEvent, found: Mapping[str, Any]) -> Results:
-        """Warn about what was seen in the data; keep it for its check, else leave an observation on the asset."""
-        name = self._names.get(node_id, node_id)
-        self._say("warning", event)
-        if (switch, name) in self.selection.builtin:
-            self._findings.setdefault((switch, name), []).append(found)
-            return
-        key = self.selection.key_of(name)
-        if key is not None and self.budget.take():
-            metadata = {f"pz/{key}": value for key, value in {"event": event.name, **found}.items()}
-            yield "", dg.AssetObservation(asset_key=key, metadata=metadata)
-
     def _say(self, level: str, event: RunEvent, ending: str = "") -> None:
         """Log an event in the words of the text renderer."""
         lines = event_lines(self.discretion.event(event), 2)
@@ -310,10 +306,10 @@ HANDLERS: Mapping[type[RunEvent], Callable[[EventMapper, Any], Results]] = {
     NodeStarted: EventMapper._node_started,
     NodeProgress: EventMapper._node_progress,
     RetryScheduled: EventMapper._retry_scheduled,
-    MergeKeyDuplicatesDetected: EventMapper._merge_key_duplicates,
-    LossyIntegerInferenceDetected: EventMapper._lossy_integers,
-    AmbiguousDateInferenceDetected: EventMapper._ambiguous_dates,
-    SourceDriftDetected: EventMapper._source_drift,
+    MergeKeyDuplicatesDetected: EventMapper._seen_in_data,
+    LossyIntegerInferenceDetected: EventMapper._seen_in_data,
+    AmbiguousDateInferenceDetected: EventMapper._seen_in_data,
+    SourceDriftDetected: EventMapper._seen_in_data,
     BreakerStateChanged: EventMapper._breaker_state_changed,
     RunCompleted: EventMapper._run_completed,
     RetentionSwept: EventMapper._retention_swept,

@@ -29,6 +29,7 @@ from pz_dagster.failures import (
     unreported_checks_error,
     unwritten_checks_error,
 )
+from pz_dagster.findings import EarlierFindings
 from pz_dagster.ordering import ResultBuffer
 from pz_dagster.partitions import PartitionRun, watermark_warnings
 from pz_dagster.resume import Resumption, plan_resumption
@@ -210,6 +211,9 @@ class PzInvocation:
         found = self._resumption
         mapper.selection = self._selection
         mapper.yielded = found.yielded
+        watched = {name for _, name in self._selection.builtin}
+        if watched and found.earlier:
+            mapper.earlier = EarlierFindings.read(self._binding.project.root, found.earlier, watched)
         for name, result in found.proven.items():
             for each in mapper.carried(name, result, found.retry_from or ""):
                 yield from buffer.add(name, each)
