@@ -69,7 +69,7 @@ class PzInvocation:
         self._discretion = Discretion.of(
             self._snapshot,
             self._binding.project.root,
-            env={**os.environ, **resource.env},
+            env={**os.environ, **resource.variables},
             is_full=resource.shows_full_errors,
             shows_samples=self._binding.translator.settings.expose_check_samples,
             shows_positions=resource.state_copy != "off",
@@ -178,7 +178,7 @@ class PzInvocation:
             self._partitions.describe(self._context, result, done)
 
     def _warn_of_watermarks(self) -> None:
-        env = {**os.environ, **self._resource.env}
+        env = {**os.environ, **self._resource.variables}
         for text in watermark_warnings(self._binding.project.root, self._partitions.windows, env):
             self._context.log.warning(text)
 
@@ -232,7 +232,7 @@ class PzInvocation:
             self._binding.project,
             self._snapshot,
             prefix=self._binding.translator.settings.key_prefix,
-            env=self._resource.env,
+            env=self._resource.variables,
             dagster_run_id=self._context.op_execution_context.run_id,
         )
 
@@ -302,7 +302,7 @@ class PzInvocation:
         return RunRequest(
             project_dir=project.root,
             vars={**project.vars, **config.vars},
-            env=dict(resource.env),
+            env=resource.variables,
             selection=Selection(
                 node_names=self._selection.names if self._resumption.names is None else self._resumption.names
             ),

@@ -13,12 +13,20 @@ from pz_dagster import PzProject, PzResource, PzTranslatorSettings, pz_assets
 from pz_dagster.discretion import Discretion
 from pz_dagster.event_budget import EventBudget
 from pz_dagster.event_mapping import HANDLERS, EventMapper
+from pz_dagster.failures import run_error
 from pz_dagster.ordering import ResultBuffer
 from pz_dagster.selection import OpSelection
 from pz_dagster.snapshot import Snapshot
-from pz_engine import CheckNode, NodeKind, NodeResult, NodeStatus, RunStatus
+from pz_engine import CheckNode, NodeKind, NodeResult, NodeStatus, RunOutcome, RunStatus
 from pz_engine.events import types
-from pz_engine.model.run import NodeError, NodeStats
+from pz_engine.model.run import (
+    ChannelTimings,
+    DeliveryReport,
+    NodeError,
+    NodeStats,
+    OperationCounts,
+    PartitionCounts,
+)
 from pz_engine.testing.project_factory import ProjectFactory
 from tests.dagster.test_running import stalled
 
@@ -220,6 +228,47 @@ def test_a_success_is_a_materialization(mapper: EventMapper, log: Log) -> None:
     assert list(mapper.map(completed(mapper.snapshot, "src_erp__events"))) == []
     assert mapper.unselected == 1
     assert log.lines[-1] == ("info", "ok src_erp__events 3 rows 7ms (not selected, ran as an ancestor)")
+
+
+def test_what_was_measured_is_shown_and_nothing_else(mapper: EventMapper) -> None:
+    """Operations, extract partitions, stalls, delivery, the window; keys of numbers that nobody measured are missing."""
+    whole = completed(
+        mapper.snapshot,
+        "src_erp__orders",
+        ops=OperationCounts(5, 2, 30),
+        partitions=PartitionCounts(4, 3, 1, 0),
+        timings=ChannelTimings(900, 1),
+        delivery=DeliveryReport("discard", 0, 7),
+        rejected=1,
+        caught_up=False,
+        stats=NodeStats(window=("2026-01-01", "2026-01-02"), attempts=2),
+    )
+    ((_, found),) = mapper.map(whole)
+    shown = {
+        key: value.value if isinstance(value, dg.MetadataValue) else value for key, value in found.metadata.items()
+    }  # type: ignore[union-attr]
+    assert shown["pz/ops"] == {"executed": 5, "retried": 2, "throttle_wait_ms": 30}
+    assert shown["pz/extract_partitions"] == {"total": 4, "completed": 3, "reused": 1, "resumed": 0}
+    assert shown["pz/stall_ms"] == {"producer": 900, "consumer": 1}
+    assert shown["pz/delivery"] == {"abort_semantics": "discard", "rows_visible": 0, "resumed_rows": 7}
+    assert shown["pz/window"] == {"after": "2026-01-01", "to": "2026-01-02"}
+    assert (shown["pz/rejected"], shown["pz/caught_up"], shown["pz/attempts"]) == (1, False, 2)
+    ((_, bare),) = mapper.map(completed(mapper.snapshot, "orders_clean", rows=None))
+    assert set(bare.metadata) == {"pz/run_id", "pz/duration_ms", "pz/results", "pz/journal"}  # type: ignore[union-attr,arg-type]
+
+
+def test_breakers_warn_when_they_open_and_are_counted(mapper: EventMapper, log: Log) -> None:
+    """A failing run says how often in its metadata."""
+    for old, new in (("closed", "open"), ("open", "half_open"), ("half_open", "open")):
+        fields = {"instance": "conn:erp", "old_state": old, "new_state": new, "trigger": "failures", "cool_down_ms": 9}
+        assert list(mapper.map(event(types.BreakerStateChanged, **fields))) == []
+    assert [level for level, _ in log.lines] == ["warning", "info", "warning"]
+    error = NodeError("PZ0506", "unavailable")
+    list(mapper.map(completed(mapper.snapshot, "lake.orders", status=NodeStatus.FAILED, error=error)))
+    outcome = RunOutcome(RUN, RunStatus.COMPLETED_WITH_FAILURES, 1, ())
+    failure = run_error(outcome, mapper, mapper.discretion, gating=frozenset())
+    assert failure is not None
+    assert failure.metadata["pz/breaker_opened"].value == 2
 
 
 def test_a_failure_is_an_error_line(mapper: EventMapper, log: Log) -> None:
