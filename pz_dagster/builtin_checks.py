@@ -12,6 +12,7 @@ from typing import Any
 
 import dagster as dg
 
+from pz_dagster.findings import Finding
 from pz_dagster.settings import PzTranslatorSettings
 from pz_dagster.snapshot import Snapshot
 from pz_engine import Node, NodeResult, NodeStatus, SinkWriteNode, SourceLoadNode, Strategy
@@ -46,7 +47,7 @@ def builtin_check_specs(
 
 
 def builtin_check_result(
-    switch: str, key: dg.AssetCheckKey, result: NodeResult, findings: Sequence[Mapping[str, Any]]
+    switch: str, key: dg.AssetCheckKey, result: NodeResult, findings: Sequence[Finding]
 ) -> dg.AssetCheckResult | None:
     """Build the result once the node has ended; None when it ended too early to tell.
 
@@ -54,7 +55,7 @@ def builtin_check_result(
         switch: which check.
         key: its key.
         result: how the node ended.
-        findings: what the engine reported, one mapping for each event.
+        findings: what the engine reported, one for each event.
     """
     if result.status is not NodeStatus.SUCCESS and not findings:
         return None

@@ -48,8 +48,8 @@ class EngineThread:
         """Ask the engine to stop."""
         self._cancel.set()
 
-    def items(self, request: RunRequest) -> Generator[RunEvent | str, None, None]:
-        """Run a request and yield its events and notes until the engine's call has returned.
+    def items(self, request: RunRequest) -> Generator[RunEvent | str | None, None, None]:
+        """Run a request and yield its events and notes until the engine's call has returned; None when none has come lately.
 
         However the generator ends, the engine is cancelled if it still runs, and joined within a bound.
         """
@@ -64,6 +64,7 @@ class EngineThread:
                 try:
                     item = self._queue.get(timeout=_POLL_SECONDS)
                 except queue.Empty:
+                    yield None
                     continue
                 if item is None:
                     return

@@ -15,6 +15,7 @@ from pz_dagster.builtin_checks import builtin_check_result
 from pz_dagster.checks import check_result
 from pz_dagster.discretion import CHECK_FAILED, Discretion
 from pz_dagster.event_budget import EventBudget
+from pz_dagster.findings import EarlierFindings, Finding, finding
 from pz_dagster.lineage import column_lineage_metadata
 from pz_dagster.metadata import data_version, result_metadata
 from pz_dagster.selection import OpSelection
@@ -50,6 +51,10 @@ Results = Iterator[tuple[str, DagsterResult]]
 """Results, each with the name of its node; an empty name belongs to no place in the order."""
 
 _LEVELS = {"trace": "debug", "debug": "debug", "info": "info", "error": "error", "critical": "critical"}
+_WARNING_NOTES = ("PZ0520", "PZ0527")
+"""Codes of notes that say a state was not advanced."""
+
+_STARTS_OF_A_LINE = 20
 _PROGRESS_SECONDS = 1.0
 """Shortest time between two progress lines of any nodes."""
 
@@ -87,14 +92,23 @@ class EventMapper:
     """Results by node name."""
 
     unselected: int = 0
+    breaker_opened: int = 0
+    """How often a connection's circuit breaker opened."""
+
     changed: list[str] = field(default_factory=list)
     """Nodes that do something else now than when definitions were loaded."""
 
-    _findings: dict[tuple[str, str], list[Mapping[str, Any]]] = field(default_factory=dict)
+    earlier: EarlierFindings = field(default_factory=EarlierFindings)
+    """What is known of the nodes that are taken from earlier runs."""
+
+    _findings: dict[tuple[str, str], list[Finding]] = field(default_factory=dict)
     """What built-in checks will report, by switch and node name."""
 
     yielded: frozenset[str] = frozenset()
     """Nodes whose success Dagster has already."""
+
+    _starting: list[str] = field(default_factory=list)
+    """Nodes whose start is not logged yet."""
 
     _names: dict[str, str] = field(default_factory=dict)
     _progress_at: dict[str, float] = field(default_factory=dict)
@@ -109,7 +123,18 @@ class EventMapper:
         if handler is not None:
             yield from handler(self, event)
         elif event.name != "node_queued":
-            self.budget.write("debug", f"pz event {event.name}")
+            self._write("debug", f"pz event {event.name}")
+
+    def note(self, text: str) -> None:
+        """Log what the engine says beside its events."""
+        level = "warning" if any(code in text for code in _WARNING_NOTES) else "info"
+        self._write(level, f"note: {text}")
+
+    def pause(self) -> None:
+        """Log what has started since the last line; several starts share one, because a line costs as much as an event."""
+        if self._starting:
+            names, self._starting = self._starting, []
+            self.budget.write("debug", f"start {', '.join(names)}")
 
     def carried(self, name: str, result: NodeResult, run_id: str) -> Iterator[DagsterResult]:
         """Yield the success of a selected node in an earlier run, without its numbers: nothing was moved again."""
@@ -125,6 +150,8 @@ class EventMapper:
             )
             version = data_version(result) if self.settings.data_versions else None
             yield dg.MaterializeResult(asset_key=key, metadata=metadata, data_version=version)
+        for _, found in self._builtin_checks(result):
+            yield found
 
     def _run_started(self, event: RunStarted) -> Results:
         by_name = self.snapshot.compiled.graph.by_name
@@ -135,15 +162,18 @@ class EventMapper:
                 self.changed.append(node.name)
         extra = len({node.name for node in event.nodes} - self.selection.names - self._hidden)
         more = f", {extra} of them ancestors that were not selected" if extra else ""
-        self.budget.write("info", f"pz run {event.run_id} started: {event.node_count} nodes{more}")
+        self._write("info", f"pz run {event.run_id} started: {event.node_count} nodes{more}")
         yield from ()
 
     def _node_started(self, event: NodeStarted) -> Results:
-        self._say("debug", event)
+        self._starting.append(event.node_name)
+        if len(self._starting) == _STARTS_OF_A_LINE:
+            self.pause()
         yield from ()
 
     def _node_progress(self, event: NodeProgress) -> Results:
         """Log at most one line per node and interval, and one per second in all."""
+        self.pause()
         moment = event.at.timestamp()
         last = self._progress_at.get(event.node_id, float("-inf"))
         if moment - last >= self.progress_seconds and moment - self._any_progress_at >= _PROGRESS_SECONDS:
@@ -155,38 +185,32 @@ class EventMapper:
         self._say("warning", event)
         yield from ()
 
-    def _merge_key_duplicates(self, event: MergeKeyDuplicatesDetected) -> Results:
-        found = {
-            "keys": ", ".join(event.keys),
-            "duplicate_groups": event.duplicate_groups,
-            "extra_rows": event.extra_rows,
-        }
-        yield from self._observe("merge_keys", event.node_id, event, found)
-
-    def _lossy_integers(self, event: LossyIntegerInferenceDetected) -> Results:
-        yield from self._observe("integers", event.node_id, event, {"columns": ", ".join(event.columns)})
-
-    def _ambiguous_dates(self, event: AmbiguousDateInferenceDetected) -> Results:
-        found = {"columns": ", ".join(event.columns), "format": event.format}
-        yield from self._observe("dates", event.node_id, event, found)
-
-    def _source_drift(self, event: SourceDriftDetected) -> Results:
-        changes = [
-            {"change": change.kind, "column": change.column, "from": change.old_type or "", "to": change.new_type or ""}
-            for change in event.changes
-        ]
-        table = dg.MetadataValue.table([dg.TableRecord(change) for change in changes])
-        yield from self._observe("drift", event.node_id, event, {"policy": event.policy, "changes": table})
+    def _seen_in_data(self, event: RunEvent) -> Results:
+        """Warn about what was seen in the data; keep it for its check, else leave an observation on the asset."""
+        record = event.to_json()
+        seen = finding(record)
+        if seen is None:
+            return
+        switch, found = seen
+        name = self._names.get(record["nodeId"], record["nodeId"])
+        self._say("warning", event)
+        if (switch, name) in self.selection.builtin:
+            self._findings.setdefault((switch, name), []).append(found)
+            return
+        key = self.selection.key_of(name)
+        if key is not None and self.budget.take():
+            metadata = {f"pz/{key}": value for key, value in {"event": event.name, **found}.items()}
+            yield "", dg.AssetObservation(asset_key=key, metadata=metadata)
 
     def _breaker_state_changed(self, event: BreakerStateChanged) -> Results:
-        self._say("warning" if event.new_state == "open" else "info", event)
+        is_open = event.new_state == "open"
+        self.breaker_opened += is_open
+        self._say("warning" if is_open else "info", event)
         yield from ()
 
     def _run_completed(self, event: RunCompleted) -> Results:
         counts = f"{event.succeeded} succeeded, {event.failed} failed, {event.skipped} skipped"
-        self.budget.write(
-            "info", f"pz run {event.run_id} ended {event.status.value}: {counts} in {event.duration_ms}ms"
-        )
+        self._write("info", f"pz run {event.run_id} ended {event.status.value}: {counts} in {event.duration_ms}ms")
         yield from ()
 
     def _retention_swept(self, event: RetentionSwept) -> Results:
@@ -195,7 +219,7 @@ class EventMapper:
 
     def _connector_log(self, event: ConnectorLog) -> Results:
         message = self.discretion.text(event.message)
-        self.budget.write(_LEVELS.get(event.level, "warning"), f"{event.connection}: {message}")
+        self._write(_LEVELS.get(event.level, "warning"), f"{event.connection}: {message}")
         yield from ()
 
     def _node_completed(self, event: NodeCompleted) -> Results:
@@ -204,7 +228,7 @@ class EventMapper:
         if result.status is NodeStatus.SKIPPED:
             self.skipped.append((result.name, event.blocked_by))
             blocked = ", ".join(event.blocked_by) or "the run being stopped"
-            self.budget.write("warning", f"skip {result.name}, blocked by {blocked}")
+            self._write("warning", f"skip {result.name}, blocked by {blocked}")
             return
         if result.status is NodeStatus.FAILED:
             is_violation = result.error is not None and result.error.code == CHECK_FAILED
@@ -217,11 +241,19 @@ class EventMapper:
         yield from self._builtin_checks(result)
 
     def _builtin_checks(self, result: NodeResult) -> Results:
+        """Tell what the engine saw, or what an earlier run saw whose rows are taken."""
         for (switch, name), key in self.selection.builtin.items():
-            if name == result.name and name not in self.yielded:
-                found = builtin_check_result(switch, key, result, self._findings.get((switch, name), ()))
-                if found is not None:
-                    yield name, found
+            if name != result.name or name in self.yielded:
+                continue
+            found = self._findings.get((switch, name), [])
+            if result.provenance is not None:
+                if name not in self.earlier.known:
+                    self._write("warning", f"{key.name} of {name} has no result: the run that looked has no journal")
+                    continue
+                found = found or self.earlier.found.get((switch, name), [])
+            built = builtin_check_result(switch, key, result, found)
+            if built is not None:
+                yield name, built
 
     def _materialized(self, event: NodeCompleted) -> Results:
         result = event.result
@@ -233,7 +265,6 @@ class EventMapper:
             self.unselected += 1
             self._say("info", event, " (not selected, ran as an ancestor)")
             return
-        self._say("info", event)
         if result.name in self.yielded:
             return
         metadata = result_metadata(
@@ -254,30 +285,20 @@ class EventMapper:
 
     def _check(self, result: NodeResult) -> Results:
         found = self.selection.checks.get(result.name)
-        if result.status is NodeStatus.SUCCESS and found is not None:
-            self.budget.write("debug", f"ok {result.name}")
         if found is not None and not (result.name in self.yielded and result.status is NodeStatus.SUCCESS):
             node, key, is_blocking = found
             severity = self.severity_of(node, is_blocking)
             yield result.name, check_result(result, key, severity, self.discretion)
 
-    def _observe(self, switch: str, node_id: str, event: RunEvent, found: Mapping[str, Any]) -> Results:
-        """Warn about what was seen in the data; keep it for its check, else leave an observation on the asset."""
-        name = self._names.get(node_id, node_id)
-        self._say("warning", event)
-        if (switch, name) in self.selection.builtin:
-            self._findings.setdefault((switch, name), []).append(found)
-            return
-        key = self.selection.key_of(name)
-        if key is not None and self.budget.take():
-            metadata = {f"pz/{key}": value for key, value in {"event": event.name, **found}.items()}
-            yield "", dg.AssetObservation(asset_key=key, metadata=metadata)
-
     def _say(self, level: str, event: RunEvent, ending: str = "") -> None:
         """Log an event in the words of the text renderer."""
         lines = event_lines(self.discretion.event(event), 2)
         if lines:
-            self.budget.write(level, " ".join(line.strip() for line in lines) + ending)
+            self._write(level, " ".join(line.strip() for line in lines) + ending)
+
+    def _write(self, level: str, text: str) -> None:
+        self.pause()
+        self.budget.write(level, text)
 
 
 HANDLERS: Mapping[type[RunEvent], Callable[[EventMapper, Any], Results]] = {
@@ -285,10 +306,10 @@ HANDLERS: Mapping[type[RunEvent], Callable[[EventMapper, Any], Results]] = {
     NodeStarted: EventMapper._node_started,
     NodeProgress: EventMapper._node_progress,
     RetryScheduled: EventMapper._retry_scheduled,
-    MergeKeyDuplicatesDetected: EventMapper._merge_key_duplicates,
-    LossyIntegerInferenceDetected: EventMapper._lossy_integers,
-    AmbiguousDateInferenceDetected: EventMapper._ambiguous_dates,
-    SourceDriftDetected: EventMapper._source_drift,
+    MergeKeyDuplicatesDetected: EventMapper._seen_in_data,
+    LossyIntegerInferenceDetected: EventMapper._seen_in_data,
+    AmbiguousDateInferenceDetected: EventMapper._seen_in_data,
+    SourceDriftDetected: EventMapper._seen_in_data,
     BreakerStateChanged: EventMapper._breaker_state_changed,
     RunCompleted: EventMapper._run_completed,
     RetentionSwept: EventMapper._retention_swept,

@@ -118,6 +118,8 @@ def run_error(
         metadata["pz/journal"] = dg.MetadataValue.path(outcome.journal_path)
     if outcome.results_path is not None:
         metadata["pz/results"] = dg.MetadataValue.path(outcome.results_path)
+    if mapper.breaker_opened:
+        metadata["pz/breaker_opened"] = dg.MetadataValue.int(mapper.breaker_opened)
     is_transient = bool(mapper.failed) and not violated and all(map(_may_pass_later, mapper.failed))
     return PzDagsterError("\n".join(lines), metadata=metadata, failed_nodes=shown, allow_retries=is_transient)
 

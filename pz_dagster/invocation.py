@@ -29,6 +29,7 @@ from pz_dagster.failures import (
     unreported_checks_error,
     unwritten_checks_error,
 )
+from pz_dagster.findings import EarlierFindings
 from pz_dagster.ordering import ResultBuffer
 from pz_dagster.partitions import PartitionRun, watermark_warnings
 from pz_dagster.resume import Launch, Resumption, plan_resumption
@@ -50,9 +51,6 @@ from pz_engine import (
 if TYPE_CHECKING:
     from pz_dagster.resource import PzResource
 
-_WARNING_NOTES = ("PZ0520", "PZ0527")
-"""Codes of notes that say a state was not advanced."""
-
 
 class PzInvocation:
     """A running engine; iterate `stream()` or `stream_events()` once, to the end."""
@@ -72,7 +70,7 @@ class PzInvocation:
         self._discretion = Discretion.of(
             self._snapshot,
             self._binding.project.root,
-            env={**os.environ, **resource.env},
+            env={**os.environ, **resource.variables},
             is_full=resource.shows_full_errors,
             shows_samples=self._binding.translator.settings.expose_check_samples,
             shows_positions=resource.state_copy != "off",
@@ -153,9 +151,11 @@ class PzInvocation:
             return
         with closing(self._items(is_first=is_first)) as items:
             for item in items:
+                if item is None:
+                    mapper.pause()
+                    continue
                 if isinstance(item, str):
-                    level = "warning" if any(code in item for code in _WARNING_NOTES) else "info"
-                    mapper.budget.write(level, f"note: {item}")
+                    mapper.note(item)
                     continue
                 for name, result in mapper.map(item):
                     self._count_parts(mapper, name, result)
@@ -181,11 +181,11 @@ class PzInvocation:
             self._partitions.describe(self._context, result, done)
 
     def _warn_of_watermarks(self) -> None:
-        env = {**os.environ, **self._resource.env}
+        env = {**os.environ, **self._resource.variables}
         for text in watermark_warnings(self._binding.project.root, self._partitions.windows, env):
             self._context.log.warning(text)
 
-    def _items(self, *, is_first: bool) -> Generator[RunEvent | str, None, None]:
+    def _items(self, *, is_first: bool) -> Generator[RunEvent | str | None, None, None]:
         """Run the engine between the reading and the writing of the state copy."""
         copy = self._state_copy
         if copy is not None:
@@ -221,6 +221,9 @@ class PzInvocation:
         found = self._resumption
         mapper.selection = self._selection
         mapper.yielded = found.yielded
+        watched = {name for _, name in self._selection.builtin}
+        if watched and found.earlier:
+            mapper.earlier = EarlierFindings.read(self._binding.project.root, found.earlier, watched)
         for name, result in found.proven.items():
             for each in mapper.carried(name, result, found.retry_from or ""):
                 yield from buffer.add(name, each)
@@ -239,7 +242,7 @@ class PzInvocation:
             self._binding.project,
             self._snapshot,
             prefix=self._binding.translator.settings.key_prefix,
-            env=self._resource.env,
+            env=self._resource.variables,
             dagster_run_id=self._context.op_execution_context.run_id,
         )
 
@@ -309,7 +312,7 @@ class PzInvocation:
         return RunRequest(
             project_dir=project.root,
             vars={**project.vars, **config.vars},
-            env=dict(resource.env),
+            env=resource.variables,
             selection=Selection(
                 node_names=self._selection.names if self._resumption.names is None else self._resumption.names
             ),
@@ -355,6 +358,8 @@ class PzInvocation:
         mapper.budget.close()
         if mapper.unselected:
             log.info(f"{mapper.unselected} unselected ancestor(s) ran and are not reported as materialized")
+        if mapper.breaker_opened:
+            log.info(f"circuit breakers opened {mapper.breaker_opened} time(s)")
         for key, reason in outcome.watermarks_held.items():
             log.info(f"the watermark of {key} was not advanced: {self._discretion.relative(reason)}")
         if self._selection.held_loads:

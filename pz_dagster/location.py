@@ -32,6 +32,8 @@ _claims: dict[str, list[_Claims]] = {}
 
 def claimed_by_others(identity: str, outputs: Mapping[str, Claim]) -> dict[str, Claim]:
     """Return the outputs that living definitions of another project have already."""
+    for project, claims in _claims.items():
+        _claims[project] = [each for each in claims if each.owner() is not None]
     found = _collisions(identity, outputs)
     if found:
         gc.collect()
@@ -41,8 +43,7 @@ def claimed_by_others(identity: str, outputs: Mapping[str, Claim]) -> dict[str, 
 
 def claim(identity: str, owner: object, outputs: Mapping[str, Claim]) -> None:
     """Remember outputs for as long as `owner` lives."""
-    alive = [each for each in _claims.get(identity, []) if each.owner() is not None]
-    _claims[identity] = [*alive, _Claims(weakref.ref(owner), outputs)]
+    _claims.setdefault(identity, []).append(_Claims(weakref.ref(owner), outputs))
 
 
 def _collisions(identity: str, outputs: Mapping[str, Claim]) -> dict[str, Claim]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 from datetime import datetime, timezone
@@ -73,6 +74,10 @@ def result_metadata(
                 "resumed_rows": result.delivery.resumed_rows,
             }
         )
+    if result.ops is not None:
+        metadata["pz/ops"] = dg.MetadataValue.json(dataclasses.asdict(result.ops))
+    if result.partitions is not None:
+        metadata["pz/extract_partitions"] = dg.MetadataValue.json(dataclasses.asdict(result.partitions))
     if result.rejected is not None:
         metadata["pz/rejected"] = result.rejected
     if stats.window is not None and shows_positions:

@@ -43,6 +43,9 @@ class Resumption:
     yielded: frozenset[str] = frozenset()
     """Nodes whose success Dagster has from earlier attempts of this step."""
 
+    earlier: tuple[str, ...] = ()
+    """The pz runs that are continued, newest first."""
+
     ignores_full_refresh: bool = False
     notes: tuple[str, ...] = ()
 
@@ -106,7 +109,11 @@ class _Planner:
         siblings = [each for each in own if _host(each, "step") != self._op.op.name and each.status in _ENDED]
         shared = next((each for each in siblings if self._shares_loads(each)), None)
         if shared is not None:
-            return Resumption(shared.run_id, notes=(f"takes the loads of pz run {shared.run_id}, a part of this op",))
+            return Resumption(
+                shared.run_id,
+                earlier=_ids(siblings),
+                notes=(f"takes the loads of pz run {shared.run_id}, a part of this op",),
+            )
         if run.parent_run_id is None or not _is_resuming(run.tags):
             return Resumption()
         earlier = self._of_parents(run.parent_run_id)
@@ -118,7 +125,7 @@ class _Planner:
             return Resumption(yielded=yielded, notes=(_nothing_known(earlier[0] if earlier else None),))
         earlier = [*self._continued_by_hand(earlier[0]), *earlier]
         graph = self._graph(earlier)
-        return self._rest(earlier[0], _proven(earlier, graph), graph, yielded | self._evaluated())
+        return self._rest(earlier, _proven(earlier, graph), graph, yielded | self._evaluated())
 
     def _re_execution(self, earlier: list[RunRecord], tags: Mapping[str, str]) -> Resumption:
         prior = earlier[0]
@@ -129,7 +136,7 @@ class _Planner:
         graph = self._graph(earlier)
         proven = _proven(earlier, graph)
         if tags.get(_FROM_FAILURE) == "true":
-            return self._rest(earlier[0], proven, graph, frozenset())
+            return self._rest(earlier, proven, graph, frozenset())
         committed = {
             each.name
             for each in prior.results
@@ -138,11 +145,12 @@ class _Planner:
         if committed & self._selection.names:  # the tag is inherited, also by what re-executes everything
             return Resumption()
         if by_hand:
-            return self._rest(earlier[0], proven, graph, frozenset())
-        return Resumption(prior.run_id, ignores_full_refresh=True, notes=(f"continues pz run {prior.run_id}",))
+            return self._rest(earlier, proven, graph, frozenset())
+        note = f"continues pz run {prior.run_id}"
+        return Resumption(prior.run_id, earlier=_ids(earlier), ignores_full_refresh=True, notes=(note,))
 
     def _rest(
-        self, prior: RunRecord, proven: Mapping[str, NodeResult], graph: Graph, yielded: frozenset[str]
+        self, earlier: list[RunRecord], proven: Mapping[str, NodeResult], graph: Graph, yielded: frozenset[str]
     ) -> Resumption:
         """Run what has not succeeded, and the checks of every pipeline that is computed again for it."""
         selected = self._selection.names
@@ -154,8 +162,11 @@ class _Planner:
                 left.add(name)
         running = above | {graph.by_name[name].id for name in left if name in graph.by_name}
         kept = {name: proven[name] for name in selected - left if graph.by_name[name].id not in running}
-        note = f"continues pz run {prior.run_id}: {len(left)} of {len(selected)} selected node(s) are left"
-        return Resumption(prior.run_id, frozenset(left), kept, yielded, ignores_full_refresh=True, notes=(note,))
+        prior = earlier[0].run_id
+        note = f"continues pz run {prior}: {len(left)} of {len(selected)} selected node(s) are left"
+        return Resumption(
+            prior, frozenset(left), kept, yielded, _ids(earlier), ignores_full_refresh=True, notes=(note,)
+        )
 
     def _records(self, dagster_run_id: str) -> list[RunRecord]:
         """Return the runs this op had in a Dagster run, newest first, those of its other parts too."""
@@ -268,6 +279,10 @@ def _is_resuming(tags: Mapping[str, str]) -> bool:
 
 def _host(record: RunRecord, field_name: str) -> Any:
     return (record.host or {}).get(field_name)
+
+
+def _ids(records: Iterable[RunRecord]) -> tuple[str, ...]:
+    return tuple(record.run_id for record in records)
 
 
 def _nothing_known(record: RunRecord | None) -> str:

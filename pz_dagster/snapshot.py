@@ -71,6 +71,11 @@ class Snapshot:
         }
 
     @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Place of each node in topological order, by node id."""
+        return {node.id: index for index, node in enumerate(self.compiled.nodes)}
+
+    @cached_property
     def sink_of(self) -> Mapping[tuple[str, str], str]:
         """Id of the sink that writes an entity, by connection and entity."""
         return {

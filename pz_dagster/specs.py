@@ -141,12 +141,13 @@ def _reach(above: Mapping[str, Iterable[str]], start: str) -> set[str]:
 def _unit_specs(unit: Unit, view: Translation, assets: Mapping[str, dg.AssetSpec], *, is_gate: bool) -> UnitSpecs:
     snapshot, settings = view.snapshot, view.translator.settings
     graph = snapshot.compiled.graph
-    within = [node_id for node_id in assets if node_id in unit.node_ids]
+    ordered = [graph.by_id[node_id] for node_id in sorted(unit.node_ids, key=snapshot.position.__getitem__)]
+    within = assets.keys() & unit.node_ids
     found: list[dg.AssetSpec] = []
     checks: list[dg.AssetCheckSpec] = []
     outputs: dict[str, Claim] = {}
     problems: list[Diagnostic] = []
-    for node in (each for each in snapshot.compiled.nodes if each.id in unit.node_ids):
+    for node in ordered:
         own = _claim(node, snapshot)
         names: list[str] = []
         if isinstance(node, CheckNode):

@@ -39,10 +39,11 @@ def visible_parents(node: Node, graph: Graph, visible: Collection[str] | Mapping
 def home_of(check: CheckNode, graph: Graph, visible: Collection[str]) -> Node | None:
     """Return the node a check hangs on: its pipeline, else the nearest visible one above, the first of several."""
     level = [graph.by_name[check.pipeline].id]
-    order = {node.id: index for index, node in enumerate(graph.nodes)}
     while level:
-        shown = [node_id for node_id in level if node_id in visible]
+        shown = {node_id for node_id in level if node_id in visible}
+        if len(shown) == 1:
+            return graph.by_id[shown.pop()]
         if shown:
-            return graph.by_id[min(shown, key=order.__getitem__)]
+            return next(node for node in graph.nodes if node.id in shown)
         level = list(dict.fromkeys(parent for node_id in level for parent in graph.by_id[node_id].depends_on))
     return None

@@ -1,7 +1,6 @@
 """Each run event becomes what the chapter says, and no event is forgotten."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -10,17 +9,26 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from pz_dagster import PzProject, PzTranslatorSettings
+from pz_dagster import PzProject, PzResource, PzTranslatorSettings, pz_assets
 from pz_dagster.discretion import Discretion
 from pz_dagster.event_budget import EventBudget
 from pz_dagster.event_mapping import HANDLERS, EventMapper
+from pz_dagster.failures import run_error
 from pz_dagster.ordering import ResultBuffer
 from pz_dagster.selection import OpSelection
 from pz_dagster.snapshot import Snapshot
-from pz_engine import CheckNode, NodeKind, NodeResult, NodeStatus, RunStatus
+from pz_engine import CheckNode, NodeKind, NodeResult, NodeStatus, RunOutcome, RunStatus
 from pz_engine.events import types
-from pz_engine.model.run import NodeError, NodeStats
+from pz_engine.model.run import (
+    ChannelTimings,
+    DeliveryReport,
+    NodeError,
+    NodeStats,
+    OperationCounts,
+    PartitionCounts,
+)
 from pz_engine.testing.project_factory import ProjectFactory
+from tests.dagster.test_running import stalled
 
 START = datetime(2026, 11, 4, 6, 15, tzinfo=timezone.utc)
 RUN = "20261104T061500250Z-1b3c"
@@ -100,9 +108,48 @@ def test_a_run_starts_with_counts_and_names_what_changed(mapper: EventMapper, lo
 
 
 def test_starts_are_debug_lines(mapper: EventMapper, log: Log) -> None:
-    """No event per start: the bar of the step is the op."""
-    found = list(mapper.map(event(types.NodeStarted, node_id="1", kind=NodeKind.PIPELINE, node_name="orders_clean")))
-    assert (found, log.lines) == ([], [("debug", "start orders_clean")])
+    """No event per start, and one line for all since the last one: before whatever is said next, or in a pause."""
+
+    def start(name: str) -> None:
+        kind = NodeKind.PIPELINE
+        assert list(mapper.map(event(types.NodeStarted, node_id=name, kind=kind, node_name=name))) == []
+
+    start("a")
+    start("b")
+    assert log.lines == []
+    mapper.pause()
+    mapper.pause()
+    start("c")
+    mapper.note("PZ0520: somebody else moved it")
+    for number in range(20):
+        start(str(number))
+    lines = [("debug", "start a, b"), ("debug", "start c"), ("warning", "note: PZ0520: somebody else moved it")]
+    assert log.lines[:3] == lines
+    assert log.lines[3:] == [("debug", f"start {', '.join(map(str, range(20)))}")]
+
+
+def test_a_start_is_logged_while_the_node_runs(shop: ProjectFactory, instance: dg.DagsterInstance) -> None:
+    """A long statement without any event does not keep its own start from the log."""
+    seen: list[str] = []
+
+    @pz_assets(project=PzProject(shop.directory), select="+mart.events")
+    def slow(context: dg.AssetExecutionContext, pz: PzResource) -> Iterator[Any]:
+        invocation = pz.run(context=context)
+        mapped = EventMapper.pause
+
+        def pause(mapper: EventMapper) -> None:
+            mapped(mapper)
+            seen.extend(e.user_message for e in instance.all_logs(context.run.run_id) if e.user_message)
+            if any("events_merged" in text for text in seen if text.startswith("start ")):
+                invocation.cancel()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(EventMapper, "pause", pause)
+            yield from invocation.stream()
+
+    stalled(shop)
+    result = dg.materialize([slow], instance=instance, resources={"pz": PzResource()}, raise_on_error=False)
+    assert not result.success  # cancelled once the line was there
 
 
 def test_progress_is_rare(mapper: EventMapper, log: Log) -> None:
@@ -181,6 +228,47 @@ def test_a_success_is_a_materialization(mapper: EventMapper, log: Log) -> None:
     assert list(mapper.map(completed(mapper.snapshot, "src_erp__events"))) == []
     assert mapper.unselected == 1
     assert log.lines[-1] == ("info", "ok src_erp__events 3 rows 7ms (not selected, ran as an ancestor)")
+
+
+def test_what_was_measured_is_shown_and_nothing_else(mapper: EventMapper) -> None:
+    """Operations, extract partitions, stalls, delivery, the window; keys of numbers that nobody measured are missing."""
+    whole = completed(
+        mapper.snapshot,
+        "src_erp__orders",
+        ops=OperationCounts(5, 2, 30),
+        partitions=PartitionCounts(4, 3, 1, 0),
+        timings=ChannelTimings(900, 1),
+        delivery=DeliveryReport("discard", 0, 7),
+        rejected=1,
+        caught_up=False,
+        stats=NodeStats(window=("2026-01-01", "2026-01-02"), attempts=2),
+    )
+    ((_, found),) = mapper.map(whole)
+    shown = {
+        key: value.value if isinstance(value, dg.MetadataValue) else value for key, value in found.metadata.items()
+    }  # type: ignore[union-attr]
+    assert shown["pz/ops"] == {"executed": 5, "retried": 2, "throttle_wait_ms": 30}
+    assert shown["pz/extract_partitions"] == {"total": 4, "completed": 3, "reused": 1, "resumed": 0}
+    assert shown["pz/stall_ms"] == {"producer": 900, "consumer": 1}
+    assert shown["pz/delivery"] == {"abort_semantics": "discard", "rows_visible": 0, "resumed_rows": 7}
+    assert shown["pz/window"] == {"after": "2026-01-01", "to": "2026-01-02"}
+    assert (shown["pz/rejected"], shown["pz/caught_up"], shown["pz/attempts"]) == (1, False, 2)
+    ((_, bare),) = mapper.map(completed(mapper.snapshot, "orders_clean", rows=None))
+    assert set(bare.metadata) == {"pz/run_id", "pz/duration_ms", "pz/results", "pz/journal"}  # type: ignore[union-attr,arg-type]
+
+
+def test_breakers_warn_when_they_open_and_are_counted(mapper: EventMapper, log: Log) -> None:
+    """A failing run says how often in its metadata."""
+    for old, new in (("closed", "open"), ("open", "half_open"), ("half_open", "open")):
+        fields = {"instance": "conn:erp", "old_state": old, "new_state": new, "trigger": "failures", "cool_down_ms": 9}
+        assert list(mapper.map(event(types.BreakerStateChanged, **fields))) == []
+    assert [level for level, _ in log.lines] == ["warning", "info", "warning"]
+    error = NodeError("PZ0506", "unavailable")
+    list(mapper.map(completed(mapper.snapshot, "lake.orders", status=NodeStatus.FAILED, error=error)))
+    outcome = RunOutcome(RUN, RunStatus.COMPLETED_WITH_FAILURES, 1, ())
+    failure = run_error(outcome, mapper, mapper.discretion, gating=frozenset())
+    assert failure is not None
+    assert failure.metadata["pz/breaker_opened"].value == 2
 
 
 def test_a_failure_is_an_error_line(mapper: EventMapper, log: Log) -> None:

@@ -1,0 +1,80 @@
+"""What was seen in rows that are taken from an earlier run is told again, and never a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+from pz_dagster import PzTranslator, PzTranslatorSettings
+from pz_engine.testing.project_factory import ProjectFactory
+from tests.dagster.far_side import Far, Job
+
+FROM_FAILURE = "dagster/is_resume_retry"
+LOADS = [f"duo/src_far__events_{name}" for name in ("a", "b")]
+
+
+@pytest.fixture
+def far() -> Iterator[Far]:
+    found = Far()
+    with found.installed():
+        yield found
+
+
+@pytest.fixture
+def job(tmp_path: Path, far: Far, instance: dg.DagsterInstance) -> Job:
+    """Two loads without contracts to two sinks in one op; both loads have drifted and the second sink fails once."""
+    factory = ProjectFactory(
+        tmp_path / "duo", 'name: duo\nversion: "1"\non_source_drift: warn\nengine: { threads: 1 }\n'
+    )
+    factory.connections("far: { connector: scripted, retry: { max_attempts: 1 } }\n")
+    for name in ("a", "b"):
+        sink = f"{{{{ sink('far', '{name}', strategy: 'append', duplicates: 'accept') }}}}"
+        factory.pipeline(f"p_{name}", f"INSERT INTO {sink}\nSELECT id FROM {{{{ source('far', 'events_{name}') }}}}")
+    found = Job(
+        factory,
+        instance,
+        translator=PzTranslator(PzTranslatorSettings(builtin_checks=frozenset({"drift"}))),
+        op_per="project",
+    )
+    found.run()
+    assert found.succeeded
+    extra = pa.RecordBatch.from_pylist([{"id": 3, "name": "c", "more": 1}])
+
+    far.schema = extra.schema
+    far.on_read = lambda call: [extra]
+    far.failures = {"b": 1}
+    found.run()
+    assert not found.succeeded
+    far.counts()
+    return found
+
+
+def drift(job: Job) -> dict[str, bool]:
+    """Whether each load's drift check passed in the newest run."""
+    found = [e.asset_check_evaluation_data for e in job.events if e.event_type_value == "ASSET_CHECK_EVALUATION"]
+    return {each.asset_key.to_user_string(): each.passed for each in found}
+
+
+def test_drift_is_told_again_of_what_is_not_read_again(job: Job, far: Far) -> None:
+    """Neither the load that is reused nor the one that is carried forward turns green or falls silent."""
+    job.run(FROM_FAILURE, parent=job.last)
+    assert job.succeeded
+    assert far.counts()[1] == ["b"]
+    assert drift(job) == dict.fromkeys(LOADS, False)
+    job.run(FROM_FAILURE, parent=job.last)
+    assert far.counts() == (0, [])
+    assert drift(job) == dict.fromkeys(LOADS, False)
+
+
+def test_without_the_journal_nothing_is_claimed(job: Job, tmp_path: Path) -> None:
+    """The check keeps its last result in Dagster; a line names it, and the run goes on."""
+    for journal in (tmp_path / "duo" / ".pz" / "journal").iterdir():
+        journal.unlink()
+    job.run(FROM_FAILURE, parent=job.last)
+    assert job.succeeded
+    assert drift(job) == {}
+    assert len([text for text in job.messages if "has no result" in text]) == 2
