@@ -15,7 +15,7 @@ from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.duck.quoting import STAGING_SCHEMA, staging_relation
 from pz_engine.duck.session import DuckCursor
 from pz_engine.execute.context import Attempt
-from pz_engine.execute.ledgers.partition_ledger import META_SCHEMA, Checkpoint, PartitionLedger
+from pz_engine.execute.ledgers.partition_ledger import META_SCHEMA, Checkpoint, Origin, PartitionLedger
 from pz_engine.execute.prior_database import ALIAS, PriorDatabase
 
 _HASH_LENGTH: Final = 16
@@ -50,8 +50,8 @@ def copy_prior_partitions(
     ledger: PartitionLedger,
     planned: Sequence[str],
     window: tuple[str, str] | None,
-) -> int:
-    """Copy what the continued run has landed of a load, and its checkpoints; returns the number of landed partitions.
+) -> None:
+    """Copy what the continued run has landed of a load, and its checkpoints.
 
     Args:
         attempt: the attempt; its main table exists and is empty.
@@ -63,22 +63,21 @@ def copy_prior_partitions(
     context = attempt.context
     prior = context.prior
     if context.resume is None or node.id not in context.resume.partial or prior is None:
-        return 0
+        return
     if not prior.is_usable(attempt.cursor) or not prior.has_table(attempt.cursor, META_SCHEMA, "partitions_done"):
-        return 0
+        return
     what = f"partitions of {node.key} are read again"
     with prior.falling_back(what):
         recorded = PartitionLedger(attempt.cursor, node.id, ALIAS)
         done, checkpoints = recorded.done(), recorded.checkpoints()
         if not done and not checkpoints:
-            return 0
+            return
         problem = _problem(attempt.cursor, prior, node, recorded, planned, window)
         if problem is not None:
             prior.say_unusable(what, problem)
-            return 0
+            return
         with attempt.cursor.transaction():
-            return _copy(attempt.cursor, prior, node, ledger, recorded, done, checkpoints)
-    return 0
+            _copy(attempt.cursor, prior, node, ledger, recorded, done, checkpoints)
 
 
 def _problem(
@@ -113,12 +112,12 @@ def _copy(
     recorded: PartitionLedger,
     done: Mapping[str, int],
     checkpoints: Mapping[str, Checkpoint],
-) -> int:
+) -> None:
     cursor.execute(
         f"insert into {staging_relation(node.name)} select * from {prior.relation(STAGING_SCHEMA, node.name)}"
     )
     for identity, rows in done.items():
-        ledger.mark_done(identity, rows)
+        ledger.mark_done(identity, rows, Origin.REUSED)
     earlier = recorded.reach()
     if earlier is not None:
         ledger.record_reach(earlier)
@@ -130,7 +129,6 @@ def _copy(
             continue
         cursor.execute(f"create or replace table {staging_relation(part)} as select * from {source}")
         ledger.set_checkpoint(identity, checkpoint)
-    return len(done)
 
 
 def _hash(identity: str) -> str:

@@ -23,7 +23,7 @@ from pz_engine.duck.quoting import quote_identifier, staging_relation
 from pz_engine.duck.session import DuckCursor
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.execute.context import Attempt
-from pz_engine.execute.ledgers.partition_ledger import Checkpoint, PartitionLedger, Reach
+from pz_engine.execute.ledgers.partition_ledger import Checkpoint, Origin, PartitionLedger, Reach
 from pz_engine.execute.outcome import NodeFailure
 from pz_engine.execute.partial_reuse import PartNames, copy_prior_partitions
 from pz_engine.model.run import PartitionCounts
@@ -33,7 +33,6 @@ from pz_engine.model.run import PartitionCounts
 class _Tally:
     """What the partitions of one attempt did; shared by their threads."""
 
-    resumed: int = 0
     faults: list[PzConnectorError] = field(default_factory=list)
     engine_fault: BaseException | None = None
     bytes: int = 0
@@ -101,14 +100,16 @@ class _PartitionedLoad:
         cursor = self._attempt.cursor
         ledger = PartitionLedger(cursor, self._node.id)
         self._attempt.context.ledgers.ensure(cursor)
-        reused = self._prepare(cursor, ledger, is_feed=is_feed)
+        self._prepare(cursor, ledger, is_feed=is_feed)
         before = ledger.done()
         reach = self._reach(cursor, ledger) if before else None
         waiting = [(identity, part) for identity, part in self._partitions.items() if identity not in before]
         self._read_all(waiting)
         self._raise_faults(len(waiting))
-        done = ledger.done()
-        counts = PartitionCounts(len(self._partitions), len(done), reused, self._tally.resumed)
+        origins = ledger.origins()
+        counts = PartitionCounts(
+            len(self._partitions), origins.total(), origins[Origin.REUSED], origins[Origin.RESUMED]
+        )
         return LandedPartitions(counts, self._tally.bytes, reach)
 
     def _reach(self, cursor: DuckCursor, ledger: PartitionLedger) -> Reach | None:
@@ -125,20 +126,18 @@ class _PartitionedLoad:
             ledger.record_reach(known)
         return known
 
-    def _prepare(self, cursor: DuckCursor, ledger: PartitionLedger, *, is_feed: bool) -> int:
-        """Bring ledger and tables into a state to go on from; returns how many partitions a prior run gave."""
+    def _prepare(self, cursor: DuckCursor, ledger: PartitionLedger, *, is_feed: bool) -> None:
+        """Bring ledger and tables into a state to go on from."""
         self._drop_leftovers(cursor, ledger)
-        reused = 0
         if not ledger.done() and not ledger.checkpoints():
             create_landing_table(cursor, self._main, self._schema, self._node.columns)
             if not is_feed:
-                reused = copy_prior_partitions(self._attempt, self._node, ledger, tuple(self._partitions), self._window)
+                copy_prior_partitions(self._attempt, self._node, ledger, tuple(self._partitions), self._window)
         elif is_feed or ledger.window() != self._window:
             with cursor.transaction():
                 create_landing_table(cursor, self._main, self._schema, self._node.columns)
                 ledger.forget_all()
         ledger.record_window(self._window)
-        return reused
 
     def _drop_leftovers(self, cursor: DuckCursor, ledger: PartitionLedger) -> None:
         """Remove segments of an attempt that ended, and parts that no checkpoint speaks for."""
@@ -231,7 +230,7 @@ class _PartitionLanding:
             if not is_checkpointing or self._ledger.checkpoints().get(self._identity) is None:
                 self._cursor.execute(f"drop table if exists {self._part}")
             raise
-        self._finish(has_segment=is_checkpointing)
+        self._finish(Origin.RESUMED if kept else Origin.READ, has_segment=is_checkpointing)
 
     def _resume(self) -> int:
         """Return how many rows the partition goes on from: those of a checkpoint that still holds."""
@@ -240,8 +239,6 @@ class _PartitionLanding:
             return 0
         if self._cursor.count(self._part) != checkpoint.rows or not self._partition.try_resume_from(checkpoint.token):
             return 0
-        with self._load._landing:
-            self._load._tally.resumed += 1
         return max(checkpoint.rows, 1)
 
     def _create(self, relation: str) -> None:
@@ -278,7 +275,7 @@ class _PartitionLanding:
             self._ledger.set_checkpoint(self._identity, Checkpoint(token, self._cursor.count(self._part)))
         fault_point("after_checkpoint")
 
-    def _finish(self, *, has_segment: bool) -> None:
+    def _finish(self, origin: Origin, *, has_segment: bool) -> None:
         fault_point("before_partition_commit")
         with self._load._landing, self._cursor.transaction():
             if has_segment:
@@ -286,7 +283,7 @@ class _PartitionLanding:
                 self._cursor.execute(f"drop table {self._segment}")
             rows = self._cursor.changed_rows(f"insert into {self._load._main} select * from {self._part}")
             self._cursor.execute(f"drop table {self._part}")
-            self._ledger.mark_done(self._identity, rows)
+            self._ledger.mark_done(self._identity, rows, origin)
         fault_point("after_partition_commit")
 
 

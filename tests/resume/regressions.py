@@ -32,4 +32,13 @@ CASES = {
         '"engine_fault": null}, '
         '{"action": "retry", "grows": {}, "faults": [], "engine_fault": null}], "attempts": 1}'
     ),
+    "partitions of an earlier run not counted after a second attempt": (
+        '{"sources": [{"name": "s0", "shape": "incremental", "partitions": 3, "checkpoints": true, '
+        '"ignores_bounds": false}], "pipelines": [{"sources": ["s0"], "joins": false}], "sinks": [{"name": "t0", '
+        '"pipeline": 0, "kind": "confirming", "strategy": "append"}], "steps": [{"action": "run", "grows": {"s0": '
+        '[{"id": "s0-9", "seq": 8, "v": 75}]}, "faults": [{"point": "page", "action": "fail", "entity": "s0", '
+        '"skip": 0}], "engine_fault": null}, {"action": "retry", "grows": {"s0": [{"id": "s0-8", "seq": 11, "v": '
+        '9}]}, "faults": [{"point": "partition", "action": "fail_transient", "entity": "s0", "skip": 0}], '
+        '"engine_fault": null}], "attempts": 2}'
+    ),
 }

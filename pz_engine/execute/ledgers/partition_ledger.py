@@ -7,7 +7,9 @@ nowhere else.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from pz_engine.duck.session import DuckCursor
@@ -15,7 +17,8 @@ from pz_engine.duck.session import DuckCursor
 META_SCHEMA: Final = "pz_meta"
 
 _TABLES: Final = {
-    "partitions_done": "node_id varchar not null, partition_id varchar not null, rows bigint not null",
+    "partitions_done": "node_id varchar not null, partition_id varchar not null, rows bigint not null, "
+    "origin varchar not null",
     "partition_checkpoints": "node_id varchar not null, partition_id varchar not null, checkpoint varchar not null, "
     "rows bigint not null",
     "node_reach": "node_id varchar not null, reached varchar",
@@ -24,6 +27,17 @@ _TABLES: Final = {
     "sink_deliveries": "node_id varchar not null, acknowledged_rows bigint not null, relation_count bigint not null, "
     "relation_hash varchar not null",
 }
+
+
+class Origin(str, Enum):
+    """Where the rows of a partition come from; it outlives the attempt that landed them."""
+
+    READ = "read"
+    RESUMED = "resumed"
+    """Read from a checkpoint on."""
+
+    REUSED = "reused"
+    """Landed by the run that this one continues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +89,11 @@ class PartitionLedger:
         query = f"select partition_id, rows from {self._schema}.partitions_done where node_id = ?"
         return {str(partition): int(rows) for partition, rows in self._cursor.rows(query, [self._node_id])}
 
+    def origins(self) -> Counter[Origin]:
+        """Count the landed partitions by where their rows come from."""
+        query = f"select origin from {self._schema}.partitions_done where node_id = ?"
+        return Counter(Origin(origin) for (origin,) in self._cursor.rows(query, [self._node_id]))
+
     def checkpoints(self) -> dict[str, Checkpoint]:
         """Return the checkpoints of partitions that have not landed."""
         query = f"select partition_id, checkpoint, rows from {self._schema}.partition_checkpoints where node_id = ?"
@@ -104,12 +123,13 @@ class PartitionLedger:
         """Store how far the oldest landed rows reach."""
         self._cursor.execute(f"insert into {self._schema}.node_reach values (?, ?)", [self._node_id, reach.value])
 
-    def mark_done(self, partition: str, rows: int) -> None:
+    def mark_done(self, partition: str, rows: int, origin: Origin) -> None:
         """Count a partition as landed; its checkpoint has no use any more."""
         self._delete("partitions_done", partition)
         self._delete("partition_checkpoints", partition)
         self._cursor.execute(
-            f"insert into {self._schema}.partitions_done values (?, ?, ?)", [self._node_id, partition, rows]
+            f"insert into {self._schema}.partitions_done values (?, ?, ?, ?)",
+            [self._node_id, partition, rows, origin.value],
         )
 
     def set_checkpoint(self, partition: str, checkpoint: Checkpoint) -> None:
