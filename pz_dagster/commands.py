@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -147,6 +148,9 @@ def _of_instance(
             "advice", "instance", "DAGSTER_HOME is not set, so nothing outlives a command", "set it to a directory"
         )
         return
+    with suppress(OSError):
+        text = (Path(os.environ["DAGSTER_HOME"]) / "dagster.yaml").read_text(encoding="utf-8", errors="replace")
+        yield from examination.storage_findings(text)
     with _instance() as instance:
         yield from examination.instance_findings(instance)
         yield from examination.pool_findings(instance, pools)

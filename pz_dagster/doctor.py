@@ -69,13 +69,23 @@ def version_findings() -> Iterator[Finding]:
             )
         else:
             yield Finding("ok", requirement.name, installed)
+
+
+def storage_findings(configuration: str) -> Iterator[Finding]:
+    """Tell whether an instance in PostgreSQL names the driver, without which newer versions of SQLAlchemy take another.
+
+    Args:
+        configuration: the text of `dagster.yaml`; only searched, never shown.
+    """
     core, storage = _version("sqlalchemy"), _version("dagster-postgres")
-    if core is not None and storage is not None and tuple(core.split(".")[:2]) >= ("2", "1"):
+    if core is None or storage is None or [int(part) for part in core.split(".")[:2]] < [2, 1]:
+        return
+    if "postgres" in configuration and "postgresql+psycopg2" not in configuration:
         yield Finding(
             "advice",
             "dagster-postgres",
             f"{storage} with SQLAlchemy {core} needs the driver in the URL",
-            "write postgresql+psycopg2:// in dagster.yaml",
+            "write postgresql+psycopg2:// in dagster.yaml, or scheme: postgresql+psycopg2",
         )
 
 
