@@ -77,8 +77,10 @@ def storage_findings(configuration: str) -> Iterator[Finding]:
     Args:
         configuration: the text of `dagster.yaml`; only searched, never shown.
     """
+    from packaging.version import Version
+
     core, storage = _version("sqlalchemy"), _version("dagster-postgres")
-    if core is None or storage is None or [int(part) for part in core.split(".")[:2]] < [2, 1]:
+    if core is None or storage is None or Version(core) < Version("2.1"):
         return
     if "postgres" in configuration and "postgresql+psycopg2" not in configuration:
         yield Finding(

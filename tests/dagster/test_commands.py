@@ -103,19 +103,33 @@ def test_doctor_lists_problems_of_a_broken_project(shop: ProjectFactory, monkeyp
 
 
 def test_doctor_finds_versions_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too old, missing, and the pair that needs another URL."""
-    versions: dict[str, Any] = {
-        "dagster": "1.12.0",
-        "duckdb": None,
-        "sqlalchemy": "2.1.9",
-        "dagster-postgres": "0.29.27",
-    }
+    """Too old, and missing."""
+    versions: dict[str, Any] = {"dagster": "1.12.0", "duckdb": None}
     real = doctor._version
     monkeypatch.setattr(doctor, "_version", lambda name: versions.get(name, real(name)))
     found = {finding.subject: finding for finding in doctor.version_findings() if finding.status != "ok"}
     assert found["dagster"].status == found["duckdb"].status == "problem"
     assert "pip install 'dagster<2,>=1.13'" in str(found["dagster"])
-    assert "postgresql+psycopg2://" in str(found["dagster-postgres"])
+
+
+@pytest.mark.parametrize(
+    ("core", "configuration", "advice"),
+    [
+        ("2.1.9", "storage: { postgres: { postgres_url: 'postgresql://u@h/d' } }", 1),
+        ("2.1.9", "storage: { postgres: { postgres_url: 'postgresql+psycopg2://u@h/d' } }", 0),
+        ("2.1.9", "storage: { sqlite: { base_dir: x } }", 0),
+        ("2.0.40", "storage: { postgres: { postgres_url: 'postgresql://u@h/d' } }", 0),
+    ],
+)
+def test_doctor_asks_for_the_driver_of_postgres(
+    monkeypatch: pytest.MonkeyPatch, core: str, configuration: str, advice: int
+) -> None:
+    """Newer versions of SQLAlchemy take another driver unless the URL names one; nothing of the file is shown."""
+    versions = {"sqlalchemy": core, "dagster-postgres": "0.29.27"}
+    monkeypatch.setattr(doctor, "_version", versions.get)
+    found = [str(finding) for finding in doctor.storage_findings(configuration)]
+    assert len(found) == advice
+    assert all("postgresql+psycopg2://" in text and "u@h" not in text for text in found)
 
 
 def test_an_instance_that_cannot_be_opened_shows_nothing_of_itself(
