@@ -95,10 +95,13 @@ class RunContext:
         return entry.token if entry is not None else None
 
     def shown_location(self, location: str | None) -> str | None:
-        """Return where rows landed as people see it: a path is shown from the project's directory."""
-        if location is None or not location.startswith(os.sep):
-            return location
-        return Path(os.path.relpath(location, self.compiled.project_dir)).as_posix()
+        """Return where rows landed as people see it: a path is shown from the project's directory, and no hidden value."""
+        if location is None:
+            return None
+        shown = self.safe(location)  # before the path is cut short and a value no longer whole
+        if not shown.startswith(os.sep):
+            return shown
+        return Path(os.path.relpath(shown, self.compiled.project_dir)).as_posix()
 
 
 @dataclass(frozen=True)

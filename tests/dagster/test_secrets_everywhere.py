@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster.components.testing import create_defs_folder_sandbox
 
-from pz_dagster import PzProject, PzProjectComponent, PzResource, build_pz_definitions
+from pz_dagster import PzProject, PzProjectComponent, PzResource, build_pz_assets, build_pz_definitions
 from pz_dagster.commands import group
 from pz_dagster.errors import PzDagsterError
 from pz_engine.testing.project_factory import ProjectFactory
@@ -130,3 +130,28 @@ def test_values_of_a_resource_are_told_apart() -> None:
     assert "value" not in str(first.env | second.env).replace("hidden value of TOLD", "")
     with pytest.raises(PzDagsterError, match="PZ0701"):
         _ = PzResource(env={"TOLD": "hidden value of TOLD (9)"}).variables
+
+
+def test_a_destination_that_a_variable_names_is_shown_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path below the project is shown from there, which must not leave the end of a value."""
+    factory = ProjectFactory(tmp_path / "named", 'name: named\nversion: "1"\n')
+    factory.write("in/orders.csv", "id\n1\n")
+    factory.connections("files: { connector: localfiles, root: in }\nmart: { connector: duckdb, path: '${MART}' }\n")
+    factory.pipeline(
+        "p",
+        "INSERT INTO {{ sink('mart', 't', strategy: 'replace') }}\nSELECT * FROM {{ source('files', 'orders', path: 'orders.csv') }}",
+    )
+    monkeypatch.setenv("MART", str(factory.directory / "s3cretname.duckdb"))
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        result = dg.materialize(
+            build_pz_assets(PzProject(factory.directory)), instance=instance, resources={"pz": PzResource()}
+        )
+    shown = [
+        str(event.materialization.metadata["dagster/uri"].value)
+        for event in result.get_asset_materialization_events()
+        if "dagster/uri" in event.materialization.metadata
+    ]
+    assert shown == ["${MART}: t"]
+    assert b"s3cretname" not in b"".join(path.read_bytes() for path in (tmp_path / "history").rglob("*.db"))
