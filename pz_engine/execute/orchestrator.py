@@ -7,6 +7,7 @@ the effective set ends with exactly one result.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -68,6 +69,7 @@ class Orchestrator:
         self._on_results = on_results
         self._carried = carried
         self._results: list[NodeResult] = []
+        self._stored = 0
         self._finished: queue.Queue[tuple[int, UnitOutcome]] = queue.Queue()
         self._board = _Board({index: set(unit.waits_for) for index, unit in enumerate(units)})
         self._permits = {
@@ -109,6 +111,7 @@ class Orchestrator:
             while True:
                 if not self._stop.is_set():
                     self._dispatch(pool, threads)
+                self._store()  # while the workers are busy with what was just dispatched
                 if not self._board.running:
                     break
                 self._collect()
@@ -160,11 +163,14 @@ class Orchestrator:
         self._finished.put((index, outcome))
 
     def _collect(self) -> None:
-        """Take one finished unit and release what it held."""
-        try:
-            index, outcome = self._finished.get(timeout=_POLL_SECONDS)
-        except queue.Empty:
-            return
+        """Wait for a finished unit and take it, with every other one that has finished meanwhile."""
+        with contextlib.suppress(queue.Empty):
+            self._take(*self._finished.get(timeout=_POLL_SECONDS))
+            while True:
+                self._take(*self._finished.get_nowait())
+
+    def _take(self, index: int, outcome: UnitOutcome) -> None:
+        """Release what a finished unit held and record what came of it."""
         if index < 0:
             return
         board, unit = self._board, self._units[index]
@@ -210,12 +216,18 @@ class Orchestrator:
             if index not in board.done:
                 board.done.add(index)
                 self._record(tuple(_skipped(member) for member in self._units[index].members))
+        self._store()
 
     def _record(self, results: Sequence[NodeResult]) -> None:
         self._results.extend(results)
         for result in results:
             self._context.publisher.emit(NodeCompleted, result=result, blocked_by=self._blockers(result))
-        self._on_results(tuple(self._results))
+
+    def _store(self) -> None:
+        """Hand over the results when there are more than last time."""
+        if len(self._results) > self._stored:
+            self._on_results(tuple(self._results))
+            self._stored = len(self._results)
 
     def _blockers(self, result: NodeResult) -> tuple[str, ...]:
         if result.status is not NodeStatus.SKIPPED:

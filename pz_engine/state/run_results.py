@@ -70,6 +70,7 @@ class RunResultsFile:
         self._most_nodes = 0
         self._is_final = False
         self._has_warned = False
+        self._encoded: list[tuple[NodeResult, str]] = []
 
     def write(self, status: RunStatus, results: Sequence[NodeResult], finished_at: datetime | None = None) -> None:
         """Replace the file by a snapshot.
@@ -83,11 +84,21 @@ class RunResultsFile:
                 return
             self._is_final = is_final
             self._most_nodes = len(results)
-            content = render_results(self._run_id, status, self._started_at, results, finished_at)
+            nodes = self._encode(results)
+            content = _document(self._run_id, status, self._started_at, nodes, finished_at)
             try:
                 write_atomically(self.path, content, durable=is_final)
             except OSError as error:
                 self._warn(error)
+
+    def _encode(self, results: Sequence[NodeResult]) -> list[str]:
+        """Return each result as JSON; a run of many nodes writes its first ones as often as it has nodes."""
+        for index, result in enumerate(results):
+            if index == len(self._encoded):
+                self._encoded.append((result, compact_json(_encode(result))))
+            elif self._encoded[index][0] is not result:
+                self._encoded[index] = (result, compact_json(_encode(result)))
+        return [text for _, text in self._encoded[: len(results)]]
 
     def _warn(self, error: OSError) -> None:
         if not self._has_warned and self._on_warning is not None:
@@ -95,24 +106,20 @@ class RunResultsFile:
         self._has_warned = True
 
 
-def render_results(
-    run_id: str,
-    status: RunStatus,
-    started_at: datetime,
-    results: Sequence[NodeResult],
-    finished_at: datetime | None = None,
+def _document(
+    run_id: str, status: RunStatus, started_at: datetime, nodes: Sequence[str], finished_at: datetime | None
 ) -> bytes:
     """Return the file's bytes: compact JSON in contract order with a final newline."""
-    document: dict[str, Any] = {
+    header: dict[str, Any] = {
         "version": VERSION,
         "runId": run_id,
         "status": status.value,
         "startedAt": format_instant(started_at),
     }
     if finished_at is not None and status is not RunStatus.RUNNING:
-        document["finishedAt"] = format_instant(finished_at)
-    document["nodes"] = [_encode(result) for result in results]
-    return (compact_json(document) + "\n").encode("utf-8", "backslashreplace")
+        header["finishedAt"] = format_instant(finished_at)
+    opened = compact_json(header).removesuffix("}")
+    return f'{opened},"nodes":[{",".join(nodes)}]}}\n'.encode("utf-8", "backslashreplace")
 
 
 def read_results(path: Path) -> RunResults | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -22,7 +24,7 @@ from pz_engine.model.run import (
     RunStatus,
     WatermarkCandidate,
 )
-from pz_engine.state.run_results import RunResultsFile, read_results, render_results
+from pz_engine.state.run_results import RunResultsFile, read_results
 
 RUN = "20261103T061500250Z-9e07"
 START = datetime(2026, 11, 3, 6, 15, 0, 250999, tzinfo=timezone.utc)
@@ -67,13 +69,31 @@ GOLDEN = (
 )
 
 
-def test_bytes_are_golden() -> None:
+def written(path: Path, status: RunStatus, results: Sequence[NodeResult], finished: datetime | None = None) -> str:
+    """Return the file of one snapshot."""
+    file = RunResultsFile(path / "run_results.json", RUN, START)
+    file.write(status, results, finished)
+    return file.path.read_bytes().decode()
+
+
+def test_bytes_are_golden(tmp_path: Path) -> None:
     """Key order, mixed casing and the rules of presence are pinned."""
-    content = render_results(RUN, RunStatus.COMPLETED_WITH_FAILURES, START, RESULTS, END)
-    assert content.decode() == GOLDEN
+    assert written(tmp_path, RunStatus.COMPLETED_WITH_FAILURES, RESULTS, END) == GOLDEN
 
 
-def test_casing_inside_the_optional_objects_is_mixed() -> None:
+def test_snapshots_of_a_growing_run_hold_what_each_node_says_now(tmp_path: Path) -> None:
+    """A node that is written again with another result, or in another place, is shown as it is now."""
+    file = RunResultsFile(tmp_path / "run_results.json", RUN, START)
+    for known in range(len(RESULTS)):
+        file.write(RunStatus.RUNNING, RESULTS[: known + 1])
+    changed = (replace(RESULTS[0], rows=5), *RESULTS[:0:-1])
+    file.write(RunStatus.COMPLETED_WITH_FAILURES, changed, END)
+    read = read_results(file.path)
+    assert read is not None
+    assert read.results == changed
+
+
+def test_casing_inside_the_optional_objects_is_mixed(tmp_path: Path) -> None:
     """Operations and the observed schema are spelled with underscores, `hintsHash` inside is not; partitions have none."""
     load = NodeResult(
         "5b1c77aa",
@@ -87,7 +107,7 @@ def test_casing_inside_the_optional_objects_is_mixed() -> None:
         observed_schema=ObservedSchema((ColumnType("id", "BIGINT"),), "5FEC"),
         caught_up=False,
     )
-    line = render_results(RUN, RunStatus.RUNNING, START, (load,)).decode()
+    line = written(tmp_path, RunStatus.RUNNING, (load,))
     assert line.endswith(
         '"rows":7,"durationMs":12,"error":null,"ops":{"executed":19,"retried":1,"throttle_wait_ms":2050},'
         '"partitions":{"total":4,"completed":4,"reused":2,"resumed":1},'
@@ -95,9 +115,9 @@ def test_casing_inside_the_optional_objects_is_mixed() -> None:
     )
 
 
-def test_running_snapshot_has_no_end() -> None:
+def test_running_snapshot_has_no_end(tmp_path: Path) -> None:
     """While a run lives its end is left out, even when one is given."""
-    document = json.loads(render_results(RUN, RunStatus.RUNNING, START, (), END))
+    document = json.loads(written(tmp_path, RunStatus.RUNNING, (), END))
     assert "finishedAt" not in document
     assert document["status"] == "running"
     assert document["nodes"] == []
