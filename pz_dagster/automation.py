@@ -6,11 +6,11 @@ crashed one.
 
 import fnmatch
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import dagster as dg
+from msgspec import Struct, field
 
 from pz_dagster.backlog import BACKLOG_TAG, find_backlog
 from pz_dagster.errors import PzDefinitionError
@@ -65,8 +65,7 @@ def build_pz_schedules(
     return schedules_of(snapshot, keys, schedules, timing)
 
 
-@dataclass(frozen=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """What the schedules of one call have in common."""
 
     timezone: str = "UTC"

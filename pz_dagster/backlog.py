@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import dagster as dg
+from msgspec import Struct
 
 BACKLOG_TAG = "pz/backlog"
 """Tag of a run that was asked for: what the newest loads had read by then."""
@@ -26,8 +26,7 @@ _UNFINISHED = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class NextWindow:
+class NextWindow(Struct, frozen=True):
     """A run to ask for."""
 
     run_key: str

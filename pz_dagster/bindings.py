@@ -6,8 +6,9 @@ finds the project here after loading the same definitions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from pz_dagster.project import PzProject
 from pz_dagster.snapshot import Snapshot
@@ -18,8 +19,7 @@ BINDING_TAG = "pz/binding"
 Checks = Literal["gate", "observe"]
 
 
-@dataclass(frozen=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """What an op needs to run."""
 
     project: PzProject

@@ -7,10 +7,10 @@ nothing; none of them blocks, because the engine itself stops what must not go o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
+from msgspec import Struct
 
 from pz_dagster.findings import Finding
 from pz_dagster.settings import PzTranslatorSettings
@@ -21,8 +21,7 @@ BUILTIN_KEY = "pz/builtin"
 """Metadata key of a spec that holds the switch it comes from."""
 
 
-@dataclass(frozen=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     check: str
     description: str
 

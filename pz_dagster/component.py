@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import dagster as dg
 from dagster.components import DefsStateConfig, DefsStateConfigArgs, ResolvedDefsStateConfig
+from msgspec import Struct
 
 from pz_dagster import snapshot_file
 from pz_dagster.component_models import (
@@ -149,8 +150,7 @@ class PzProjectComponent(dg.StateBackedComponent, dg.Resolvable):
         return ComponentResource(**self.resource)
 
 
-@dataclass(frozen=True)
-class _Execution:
+class _Execution(Struct, frozen=True):
     """An invocation whose results come from a component's `execute`."""
 
     component: PzProjectComponent

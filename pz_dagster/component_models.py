@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
 import dagster as dg
+from msgspec import Struct
 
 from pz_dagster.keys import fold
 from pz_engine import Node
@@ -84,8 +84,7 @@ class PzPartitionsModel(dg.Resolvable, dg.Model):
         return _PARTITIONS[kind](**options)
 
 
-@dataclass(frozen=True)
-class ProjectPlace:
+class ProjectPlace(Struct, frozen=True):
     """Where a component's project is, and what tells the component from others of its location."""
 
     directory: Path

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
+from msgspec import structs
+
 from pz_dagster.snapshot import Snapshot
 from pz_engine import (
     CheckNode,
@@ -94,12 +96,12 @@ class Discretion:
     def event(self, event: RunEvent) -> RunEvent:
         """Return an event whose free texts may be shown."""
         if isinstance(event, NodeCompleted) and event.result.error is not None:
-            error = dataclasses.replace(event.result.error, message=self.error(event.result))
-            return dataclasses.replace(event, result=dataclasses.replace(event.result, error=error))
+            error = structs.replace(event.result.error, message=self.error(event.result))
+            return structs.replace(event, result=dataclasses.replace(event.result, error=error))
         if isinstance(event, RetryScheduled):
-            return dataclasses.replace(event, reason=self.text(event.reason))
+            return structs.replace(event, reason=self.text(event.reason))
         if isinstance(event, ConnectorLog):
-            return dataclasses.replace(event, message=self.text(event.message))
+            return structs.replace(event, message=self.text(event.message))
         return event
 
     def diagnostic(self, problem: Diagnostic) -> Diagnostic:

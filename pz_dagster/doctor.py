@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import dagster as dg
+from msgspec import Struct
 
 from pz_dagster.project import PzProject
 
@@ -33,8 +33,7 @@ _RECOMMENDED: tuple[tuple[str, tuple[str, ...], Any, str], ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that was looked at."""
 
     status: Literal["ok", "advice", "problem"]

@@ -7,9 +7,9 @@ built. Neither holds a value, a credential or a stack trace of the engine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import dagster as dg
+from msgspec import Struct
 
 from pz_engine import Diagnostic, NodeResult
 
@@ -35,8 +35,7 @@ class PzDagsterError(dg.Failure):
         super().__init__(description=description, metadata=metadata, allow_retries=allow_retries)
 
 
-@dataclass(frozen=True)
-class FailedNode:
+class FailedNode(Struct, frozen=True):
     """A node that failed, as Dagster's event log keeps it."""
 
     node: str

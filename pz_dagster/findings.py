@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from msgspec import Struct, field
 
 Finding = Mapping[str, Any]
 """What is shown of one event, by name."""
@@ -23,8 +23,7 @@ def finding(record: Mapping[str, Any]) -> tuple[str, Finding] | None:
     return (known[0], known[1](record)) if known is not None else None
 
 
-@dataclass(frozen=True)
-class EarlierFindings:
+class EarlierFindings(Struct, frozen=True):
     """What earlier runs saw in the nodes that are taken from them."""
 
     known: frozenset[str] = frozenset()

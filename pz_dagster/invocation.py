@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+from msgspec.structs import replace
 
 from pz_dagster.bindings import BINDING_TAG, find
 from pz_dagster.discretion import Discretion

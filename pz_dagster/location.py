@@ -8,12 +8,12 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Claim:
+
+class Claim(Struct, frozen=True):
     """One output name of an op, and who has it."""
 
     node: str
@@ -21,8 +21,7 @@ class Claim:
     project: str
 
 
-@dataclass
-class _Claims:
+class _Claims(Struct):
     owner: weakref.ref[Any]
     by_output: Mapping[str, Claim]
 

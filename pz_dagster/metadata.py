@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
 from datetime import datetime, timezone
 from typing import Any
 
 import dagster as dg
+from msgspec import structs
 
 from pz_dagster.snapshot import Snapshot
 from pz_engine import NodeKind, NodeResult, SinkWriteNode, SourceLoadNode, Strategy, bottleneck
@@ -75,9 +75,9 @@ def result_metadata(
             }
         )
     if result.ops is not None:
-        metadata["pz/ops"] = dg.MetadataValue.json(dataclasses.asdict(result.ops))
+        metadata["pz/ops"] = dg.MetadataValue.json(structs.asdict(result.ops))
     if result.partitions is not None:
-        metadata["pz/extract_partitions"] = dg.MetadataValue.json(dataclasses.asdict(result.partitions))
+        metadata["pz/extract_partitions"] = dg.MetadataValue.json(structs.asdict(result.partitions))
     if result.rejected is not None:
         metadata["pz/rejected"] = result.rejected
     if stats.window is not None and shows_positions:

@@ -7,13 +7,13 @@ a microsecond, or a day. Dagster's record of partitions then stands in place of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from msgspec import Struct, field
 
 from pz_dagster.errors import PzDagsterError, PzDefinitionError
 from pz_dagster.snapshot import Snapshot
@@ -33,8 +33,7 @@ _MIDNIGHT = "0 0 "
 """How the cron schedule of partitions begins that are whole days."""
 
 
-@dataclass(frozen=True)
-class Partitioning:
+class Partitioning(Struct, frozen=True):
     """How the partitioned units of a project are cut."""
 
     definition: dg.TimeWindowPartitionsDefinition
@@ -164,8 +163,7 @@ def _sink_problem(sink: SinkWriteNode, snapshot: Snapshot) -> Diagnostic | None:
     return None
 
 
-@dataclass(frozen=True)
-class PartitionRun:
+class PartitionRun(Struct, frozen=True):
     """The partitions that one op run materializes."""
 
     keys: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dagster as dg
+from msgspec import structs
 
 from pz_dagster import handover, snapshot_file
 from pz_dagster.errors import PzDefinitionError
@@ -220,7 +221,7 @@ class PzProject:
         if stored is None:
             return snapshot_file.take(compiled, mark)
         kept = replace(stored.compiled, problems=compiled.problems)
-        return snapshot_file.to_json(replace(stored, fingerprint=mark, compiled=kept))
+        return snapshot_file.to_json(structs.replace(stored, fingerprint=mark, compiled=kept))
 
     def _compile(self) -> CompiledProject:
         from pz_engine import compile_project

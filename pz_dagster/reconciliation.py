@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 WATERMARKS = "watermarks"
 TOKENS = "sync-state"
@@ -18,8 +19,7 @@ _RUN_ID = re.compile(r"(\d{8}T\d{9})Z")
 _NOT_DIGITS = re.compile(r"[^0-9]")
 
 
-@dataclass(frozen=True)
-class CopyRecord:
+class CopyRecord(Struct, frozen=True):
     """One copy of a position, as the instance keeps it."""
 
     name: str
@@ -46,8 +46,7 @@ class CopyRecord:
         return self.name.partition("/")[0]
 
 
-@dataclass(frozen=True)
-class ManualChange:
+class ManualChange(Struct, frozen=True):
     """One change by hand, from the log of the project."""
 
     at: str
@@ -57,8 +56,7 @@ class ManualChange:
     after: str | None
 
 
-@dataclass(frozen=True)
-class LocalState:
+class LocalState(Struct, frozen=True):
     """What the project's own store has for one name."""
 
     entry: Mapping[str, Any] | None
@@ -75,8 +73,7 @@ class LocalState:
     """Nothing of this scope was ever stored here."""
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What to do."""
 
     action: Literal["none", "copy", "restore"]

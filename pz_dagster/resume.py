@@ -12,6 +12,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+import msgspec
+from msgspec import Struct
 
 from pz_dagster.bindings import Binding
 from pz_dagster.selection import OpSelection
@@ -27,8 +29,7 @@ _MOST_ANCESTORS = 50
 """How far a chain of re-executions is followed."""
 
 
-@dataclass(frozen=True)
-class Resumption:
+class Resumption(Struct, frozen=True):
     """What an attempt takes from earlier runs."""
 
     retry_from: str | None = None
@@ -37,7 +38,7 @@ class Resumption:
     names: frozenset[str] | None = None
     """The selected nodes that run; None means all of them, an empty set that nothing is left."""
 
-    proven: Mapping[str, NodeResult] = field(default_factory=dict)
+    proven: Mapping[str, NodeResult] = msgspec.field(default_factory=dict)
     """Selected nodes that succeeded before and do not run, by name."""
 
     yielded: frozenset[str] = frozenset()

@@ -7,11 +7,11 @@ watermark is never read again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 import dagster as dg
+from msgspec import Struct
 
 from pz_dagster.bindings import BINDING_TAG, Binding, find
 from pz_dagster.errors import PzDefinitionError
@@ -23,8 +23,7 @@ _RUN_ID_START = "%Y%m%dT%H%M%S"
 _START_LENGTH = 15
 
 
-@dataclass(frozen=True)
-class SeedReport:
+class SeedReport(Struct, frozen=True):
     """What became of one entity."""
 
     key: str

@@ -6,18 +6,17 @@ Node identity travels as text in spec metadata, so it survives key prefixes that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
+from msgspec import Struct, field
 
 from pz_dagster.builtin_checks import BUILTIN_KEY
 from pz_dagster.snapshot import Snapshot
 from pz_engine import CheckNode, SinkWriteNode, SourceLoadNode
 
 
-@dataclass(frozen=True)
-class OpSelection:
+class OpSelection(Struct, frozen=True):
     """The selected part of an op."""
 
     assets: Mapping[str, dg.AssetKey]

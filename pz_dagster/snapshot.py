@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from pz_dagster.keys import fold, op_name
 from pz_engine import CompiledProject, Flow, PipelineNode, SinkWriteNode
@@ -18,8 +19,7 @@ ColumnSources = tuple[tuple[str, str], ...]
 """Pairs of a node's name and a column of it."""
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, dict=True):
     """What definitions are built from."""
 
     fingerprint: str

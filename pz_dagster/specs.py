@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import dagster as dg
+from msgspec import Struct
 
 from pz_dagster.builtin_checks import builtin_check_specs
 from pz_dagster.errors import PzDefinitionError
@@ -27,8 +27,7 @@ from pz_engine import CheckNode, Diagnostic, Graph, Node, PipelineNode, SinkWrit
 _LOGGER = logging.getLogger("pz_dagster")
 
 
-@dataclass(frozen=True)
-class UnitSpecs:
+class UnitSpecs(Struct, frozen=True):
     """Specs of one op."""
 
     unit: Unit

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pz_dagster.project import PzProject
 from pz_dagster.reconciliation import COPY, TOKENS, CopyRecord, Decision, LocalState, ManualChange, decide
@@ -25,8 +26,7 @@ MOST_TOKEN_BYTES = 4096
 """Longer tokens are not copied."""
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """One position: here, copied, and what there is to do."""
 
     name: str
@@ -39,8 +39,7 @@ class Comparison:
     decision: Decision
 
 
-@dataclass(frozen=True)
-class Reconciliation:
+class Reconciliation(Struct, frozen=True):
     """What was done."""
 
     restored: tuple[str, ...] = ()

@@ -6,14 +6,13 @@ its assets, so the smaller the unit the smaller the damage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pz_dagster.keys import op_name
 from pz_dagster.snapshot import Snapshot
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """What one op runs."""
 
     name: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
@@ -20,8 +21,7 @@ from pz_engine.state.run_results import FILE_NAME, read_results
 JOURNAL_DIRECTORY: Final = Path(".pz") / "journal"
 
 
-@dataclass(frozen=True, slots=True)
-class RunHistory:
+class RunHistory(Struct, frozen=True):
     """One run's summary and how good its source is."""
 
     summary: RunSummary

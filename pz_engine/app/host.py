@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+from msgspec import Struct
+
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.clock import Clock, SystemClock
 from pz_engine.errors.diagnostics import Diagnostic
@@ -23,8 +26,7 @@ LATEST = "latest"
 """In place of a run id: the newest run that left results."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """What a run was asked for; at most one of the fields is set, none means a bare call."""
 
     names: tuple[str, ...] = ()
@@ -41,8 +43,7 @@ class Selection:
     """Exactly these nodes, by name; for hosts whose definitions may be older than the files."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOverrides:
+class EngineOverrides(Struct, frozen=True):
     """Engine settings in place of the project's."""
 
     threads: int | None = None
@@ -60,14 +61,14 @@ class RunRequest:
     """Laid over the process environment for `${NAME}` and `env()` of this run only."""
 
     mode: Literal["run", "test"] = "run"
-    selection: Selection = Selection()
+    selection: Selection = field(default_factory=Selection)
     fail_fast: bool = False
     full_refresh: bool = False
     check_lock: bool = True
     state_url: str | None = field(default=None, repr=False)
     """Endpoint for the state of this run; stronger than the environment, refused when the project pins a backend."""
 
-    overrides: EngineOverrides = EngineOverrides()
+    overrides: EngineOverrides = field(default_factory=EngineOverrides)
     gate_checks: bool = False
     """A failed check skips every consumer of its pipeline."""
 
@@ -118,8 +119,7 @@ class RunRequest:
     random: random.Random = field(default_factory=random.Random)
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
+class RunOutcome(Struct, frozen=True):
     """A finished run; returned after state has advanced and every handle is closed."""
 
     run_id: str
@@ -139,15 +139,14 @@ class RunOutcome:
     journal_path: str | None = None
     """Project-relative path of the journal; None when there is none."""
 
-    watermarks_held: Mapping[str, str] = field(default_factory=dict)
+    watermarks_held: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Keys whose candidate was not stored, with the reason."""
 
     is_stalled: bool = False
     """There are windows left to read and none of their watermarks moved: the same run again would read the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """A past run, as `list_runs` gives it."""
 
     run_id: str

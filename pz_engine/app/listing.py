@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.app.open_project import open_project
 from pz_engine.app.selecting import select_nodes
@@ -15,8 +16,7 @@ from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.errors.exceptions import PzValidationError
 
 
-@dataclass(frozen=True, slots=True)
-class ListedNode:
+class ListedNode(Struct, frozen=True):
     """One row."""
 
     kind: str
@@ -24,8 +24,7 @@ class ListedNode:
     tags: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListReport:
+class ListReport(Struct, frozen=True):
     """What listing found."""
 
     problems: tuple[Diagnostic, ...] = ()

@@ -9,6 +9,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from msgspec import structs
+
 from pz_engine.app.host import overlay_environment
 from pz_engine.app.state_url import point_state_at, with_state_url
 from pz_engine.base.hidden_values import HiddenValues, RecordingEnvironment
@@ -76,7 +78,7 @@ def open_project(
         state = point_state_at(compiled.project.state, state_url)
     except PzConfigError as error:
         raise PzValidationError([error.diagnostic]) from None
-    return replace(compiled, project=replace(compiled.project, state=state))
+    return replace(compiled, project=structs.replace(compiled.project, state=state))
 
 
 def _template_problems(project_dir: Path) -> list[Diagnostic]:

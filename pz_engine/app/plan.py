@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.app.hiding import hiding_values
 from pz_engine.app.host import Selection
@@ -23,8 +24,7 @@ from pz_engine.plan.planner import plan_project as plan_nodes
 from pz_engine.plan.strategies import ExecutionPlan, NodePlan
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRow:
+class PlanRow(Struct, frozen=True):
     """One row of the table."""
 
     strategy: str
@@ -34,8 +34,7 @@ class PlanRow:
     """For example `3 columns + filter`; counts only."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanReport:
+class PlanReport(Struct, frozen=True):
     """What planning found."""
 
     problems: tuple[Diagnostic, ...] = ()

@@ -10,10 +10,12 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pz_engine.app.host import RunOutcome, RunRequest
 from pz_engine.app.run_notes import RunNotes
@@ -95,8 +97,7 @@ def _free_run_id(request: RunRequest, started_at: datetime) -> str:
             return run_id
 
 
-@dataclass(frozen=True)
-class _Observed:
+class _Observed(Struct, frozen=True):
     """State as the run saw it before dispatch, by key."""
 
     watermarks: dict[str, WatermarkEntry] = field(default_factory=dict)
@@ -374,8 +375,7 @@ class _Run:
         return path.relative_to(self._project_dir).as_posix()
 
 
-@dataclass(frozen=True)
-class _Dispatched:
+class _Dispatched(Struct, frozen=True):
     """What dispatch leaves for finalization."""
 
     outcome: DispatchOutcome

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pz_engine.app.host import RunRequest
 from pz_engine.base.hidden_values import HiddenValues
 
 
-@dataclass
-class RunNotes:
+class RunNotes(Struct):
     """Notes of one run, serialized."""
 
     request: RunRequest

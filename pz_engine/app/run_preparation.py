@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field, structs
 
 from pz_engine.app.hiding import hiding_values
 from pz_engine.app.host import LATEST, RunRequest, Selection
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
 _AGAIN = frozenset({NodeStatus.FAILED, NodeStatus.SKIPPED})
 
 
-@dataclass(frozen=True)
-class PreparedRun:
+class PreparedRun(Struct, frozen=True):
     """A run that may start."""
 
     compiled: CompiledProject
@@ -72,7 +73,7 @@ def prepare_run(request: RunRequest, identity: RunIdentity, instance: DuckInstan
     )
     if compiled.project is None:
         raise PzInternalError("compile returned no project")
-    project = replace(compiled.project, engine=_engine(compiled.project.engine, request))
+    project = structs.replace(compiled.project, engine=_engine(compiled.project.engine, request))
     compiled = replace(compiled, project=project)
     warnings, _ = check_compiled(compiled, instance=instance)
     windows = check_windows(compiled, request)
@@ -158,7 +159,7 @@ def _resume(
         return ResumePlan(prior.run_id, database)
     recorded = [*prior.results.results, *_computed_earlier(compiled.project_dir, prior)]
     found = plan_resume(compiled.graph, plan, effective, recorded, run_id=prior.run_id, database=database)
-    return replace(found, is_shared=prior.results.status is RunStatus.SUCCESS)
+    return structs.replace(found, is_shared=prior.results.status is RunStatus.SUCCESS)
 
 
 def _computed_earlier(project_dir: Path, prior: StoredRun) -> Iterator[NodeResult]:
@@ -184,9 +185,9 @@ def _is_commit(result: NodeResult) -> bool:
 
 def _engine(engine: EngineSettings, request: RunRequest) -> EngineSettings:
     overrides = request.overrides
-    duckdb = replace(
+    duckdb = structs.replace(
         engine.duckdb,
         memory_limit=overrides.memory_limit or engine.duckdb.memory_limit,
         threads=overrides.duckdb_threads or engine.duckdb.threads,
     )
-    return replace(engine, threads=overrides.threads or engine.threads, duckdb=duckdb)
+    return structs.replace(engine, threads=overrides.threads or engine.threads, duckdb=duckdb)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.app.host import RunRecord
 from pz_engine.config.state_only import load_state_settings
@@ -18,8 +19,7 @@ from pz_engine.state.run_history import stored_runs
 from pz_engine.state.run_results import RunResults
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(Struct, frozen=True):
     """One run as `pz runs` shows it; None stands for what is not known."""
 
     run_id: str

@@ -6,9 +6,10 @@ A template is a real project that runs where it lies; a copy differs only in its
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.errors.exceptions import PzConfigError
@@ -22,8 +23,7 @@ _NAME_LINE = re.compile(rb"^name:.*$", re.MULTILINE)
 _SKIPPED = frozenset({"__pycache__", ".pz", "output", ".DS_Store"})
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """One entry of the catalogue."""
 
     id: str
@@ -58,8 +58,7 @@ CATALOGUE: Final = (
 """Every template, in the order they are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scaffolded:
+class Scaffolded(Struct, frozen=True):
     """A new project."""
 
     directory: Path

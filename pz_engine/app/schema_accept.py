@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.errors.diagnostics import Diagnostic
@@ -19,8 +20,7 @@ from pz_engine.state.run_history import stored_runs
 from pz_engine.state.store import SchemaBaseline
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedSchema:
+class AcceptedSchema(Struct, frozen=True):
     """One entity whose observed schema is the accepted one now."""
 
     key: str
@@ -28,8 +28,7 @@ class AcceptedSchema:
     """Empty when only what the read asks for changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptReport:
+class AcceptReport(Struct, frozen=True):
     """What was accepted."""
 
     accepted: tuple[AcceptedSchema, ...]

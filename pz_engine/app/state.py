@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
@@ -23,8 +24,7 @@ CHANGES_SHOWN: Final = 5
 Health = Literal["ok", "non-canonical", "unknown type"]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredWatermark:
+class StoredWatermark(Struct, frozen=True):
     """A watermark and whether it can be worked with."""
 
     key: str
@@ -32,8 +32,7 @@ class StoredWatermark:
     health: Health
 
 
-@dataclass(frozen=True, slots=True)
-class StateOverview:
+class StateOverview(Struct, frozen=True):
     """Everything stored."""
 
     backend: str
@@ -49,8 +48,7 @@ class StateOverview:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
+class HistoryEntry(Struct, frozen=True):
     """What one run captured for a key."""
 
     run_id: str
@@ -60,8 +58,7 @@ class HistoryEntry:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRuns:
+class KeyRuns(Struct, frozen=True):
     """What runs captured for a key."""
 
     runs: tuple[HistoryEntry, ...] = ()
@@ -71,8 +68,7 @@ class KeyRuns:
     """Two entities of one run could have this key, so there is no history."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyHistory:
+class KeyHistory(Struct, frozen=True):
     """One key: now, by run, and by hand."""
 
     backend: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from pz_engine.app.cursor_contract import declared_cursor_type
 from pz_engine.app.state import Health, KeyRuns, checked, key_runs
@@ -31,8 +32,7 @@ MANUAL: Final = "manual"
 Action = Literal["rollback", "set", "clear"]
 
 
-@dataclass(frozen=True, slots=True)
-class EditRequest:
+class EditRequest(Struct, frozen=True):
     """What was asked for; None for what was not given."""
 
     action: Action
@@ -42,8 +42,7 @@ class EditRequest:
     reason: str | None = None
 
 
-@dataclass(frozen=True)
-class PlannedEdit:
+class PlannedEdit(Struct, frozen=True):
     """A change that may be made; close it when it is not."""
 
     project_dir: Path
@@ -64,8 +63,7 @@ class PlannedEdit:
         self.stores.close()
 
 
-@dataclass(frozen=True, slots=True)
-class AppliedEdit:
+class AppliedEdit(Struct, frozen=True):
     """A change that was made."""
 
     unwritten_audit_line: str | None = None

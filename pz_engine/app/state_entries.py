@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from pz_engine.base.clock import Clock, SystemClock, format_instant
 from pz_engine.base.stable_json import canonical_json
@@ -30,8 +31,7 @@ PlainEntry = Mapping[str, Any]
 _SCOPES: Final[Mapping[str, Scope[Any]]] = {scope.name: scope for scope in (WATERMARKS, SYNC_TOKENS)}
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEntries:
+class StoredEntries(Struct, frozen=True):
     """Every stored watermark and token."""
 
     backend: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from pz_engine.app.state_edits import MANUAL, refuse_live_runs
 from pz_engine.base.clock import Clock, SystemClock, format_instant
@@ -22,8 +23,7 @@ from pz_engine.state.factory import open_state_stores
 from pz_engine.state.store import StateStores, WatermarkEntry
 
 
-@dataclass(frozen=True, slots=True)
-class WatermarkSeed:
+class WatermarkSeed(Struct, frozen=True):
     """What a seed did, or would do."""
 
     key: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from pz_engine.app.hiding import hidden_problem, hiding_values
 from pz_engine.app.open_project import open_project
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from pz_engine.duck.instance import DuckInstance
 
 
-@dataclass(frozen=True, slots=True)
-class ValidateReport:
+class ValidateReport(Struct, frozen=True):
     """What validation found."""
 
     problems: tuple[Diagnostic, ...] = ()

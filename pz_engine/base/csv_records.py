@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
+
+from msgspec import Struct
 
 LONGEST_ROW_BYTES = 16 * 1024 * 1024
 """Size of a record in UTF-8 up to which both tiers read it."""
@@ -17,8 +18,7 @@ LONGEST_ROW_BYTES = 16 * 1024 * 1024
 _LONGEST_FIELD = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class RaggedRow:
+class RaggedRow(Struct, frozen=True):
     """A record with another number of fields than the header."""
 
     file: Path
@@ -27,8 +27,7 @@ class RaggedRow:
     found: int
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableLine:
+class UnreadableLine(Struct, frozen=True):
     """A line that is no text of the declared encoding, or breaks the quoting rules."""
 
     file: Path

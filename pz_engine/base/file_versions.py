@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class FileVersion:
+
+class FileVersion(Struct, frozen=True):
     """Identity, size and time of a file's last change."""
 
     device: int

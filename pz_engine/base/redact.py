@@ -8,8 +8,9 @@ value, number and piece of SQL goes. Applying either twice changes nothing.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pz_engine.base.data_errors import without_data
 from pz_engine.base.sql_traces import first_sql_trace
@@ -156,8 +157,7 @@ def statement_label(sql: str) -> str:
     return " ".join(sql.split()[:2]).upper() + " …"
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorSummary:
+class ErrorSummary(Struct, frozen=True):
     """An error as it may be kept for long or shown to strangers."""
 
     message: str

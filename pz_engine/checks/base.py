@@ -6,9 +6,10 @@ Every violation query returns one row whose first column is the number of violat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from pz_engine.model.checks import Check
 
@@ -16,8 +17,7 @@ SAMPLE_ROWS = 5
 """Most rows or values shown of a failing check."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckQuery:
+class CheckQuery(Struct, frozen=True):
     """The SQL of one check."""
 
     violations_sql: str

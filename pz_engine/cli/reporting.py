@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from pz_engine.base.stable_json import compact_json
 from pz_engine.cli.exit_codes import ExitCode
@@ -98,8 +98,7 @@ def _place(problem: Diagnostic) -> dict[str, Any]:
     return {key: value for key, value in place.items() if value is not None}
 
 
-@dataclass
-class Outcome:
+class Outcome(Struct):
     """The exit code a verb arrives at."""
 
     code: ExitCode = ExitCode.OK

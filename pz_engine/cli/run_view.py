@@ -6,9 +6,11 @@ The view only listens. It can neither fail a run nor hold it up.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pz_engine.app.host import RunOutcome, RunRequest, Selection
 from pz_engine.base.cancellation import CancelToken
@@ -22,8 +24,7 @@ from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.events.types import ConnectorLog, NodeStarted, RetentionSwept, RunEvent, RunStarted
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """What a verb was asked for."""
 
     project_dir: Path

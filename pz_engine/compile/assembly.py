@@ -6,7 +6,8 @@ Ephemerals are looked through: their reads, references and watermarks belong to 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pz_engine.compile.ephemeral import inline_ephemerals
 from pz_engine.compile.template.calls import RenderedPipeline, WatermarkCall
@@ -19,8 +20,7 @@ EntityKey = tuple[str, str]
 """Connection and entity."""
 
 
-@dataclass(slots=True)
-class AssembledPipeline:
+class AssembledPipeline(Struct):
     """One non-ephemeral pipeline with its ephemerals inlined."""
 
     rendered: RenderedPipeline

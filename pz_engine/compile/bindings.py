@@ -6,7 +6,9 @@ There is no merging: the side that is declared is the whole declaration.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct, structs
 
 from pz_engine.compile.template.calls import RenderedPipeline, SinkCall, SourceCall
 from pz_engine.errors.collector import ProblemCollector
@@ -14,8 +16,7 @@ from pz_engine.model.connection import Connection
 from pz_engine.model.entity import Entity, ReadSide, WriteSide
 
 
-@dataclass(frozen=True, slots=True)
-class _Declared:
+class _Declared(Struct, frozen=True):
     """A side and the call it comes from, when a call declared it."""
 
     side: ReadSide | WriteSide
@@ -75,11 +76,11 @@ class _Binder:
         for (connection, name), declared in self._reads.items():
             known = entities[connection].get(name, Entity(name))
             assert isinstance(declared.side, ReadSide)
-            entities[connection][name] = replace(known, read=declared.side)
+            entities[connection][name] = structs.replace(known, read=declared.side)
         for (connection, name), declared in self._writes.items():
             known = entities[connection].get(name, Entity(name))
             assert isinstance(declared.side, WriteSide)
-            entities[connection][name] = replace(known, write=declared.side)
+            entities[connection][name] = structs.replace(known, write=declared.side)
         return {
             name: replace(connection, entities=entities[name]) for name, connection in self._connections.items()
         }  # fmt: skip

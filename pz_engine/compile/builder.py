@@ -6,8 +6,9 @@ Each stage looks at everything before it raises, and the next one runs only when
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from pz_engine.compile.assembly import AssembledPipeline, assemble
 from pz_engine.compile.bind_growth import refuse_growth
@@ -37,8 +38,7 @@ from pz_engine.model.connection import Connection
 from pz_engine.model.policies import Materialization
 
 
-@dataclass(frozen=True, slots=True)
-class RunIdentity:
+class RunIdentity(Struct, frozen=True):
     """What `run_id` and `run_started_at` say; one value for a whole invocation."""
 
     run_id: str

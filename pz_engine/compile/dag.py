@@ -11,6 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from pz_engine.base.hidden_values import HiddenValues
 from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.model.checks import Check
@@ -20,8 +23,7 @@ from pz_engine.model.project import Project
 from pz_engine.model.run import NodeKind
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """A bounded window, canonical texts (`until` may be the word `now`)."""
 
     max_window: str
@@ -29,8 +31,7 @@ class Window:
     until: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
+class Floor(Struct, frozen=True):
     """One recognised `watermark()` comparison."""
 
     pipeline: str
@@ -42,8 +43,7 @@ class Floor:
     """The author wrote `… OR <cursor> IS NULL`; then no floor is pushed into extraction."""
 
 
-@dataclass(frozen=True, slots=True)
-class IncrementalRead:
+class IncrementalRead(Struct, frozen=True):
     """How an entity is read incrementally."""
 
     cursor: str
@@ -57,8 +57,7 @@ class IncrementalRead:
     window: Window | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PushedHints:
+class PushedHints(Struct, frozen=True):
     """What is hashed into the id and handed to a connector that can prune."""
 
     columns: tuple[str, ...] | None = None
@@ -70,8 +69,7 @@ class PushedHints:
         return self.columns is None and self.predicate_sql is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _NodeBase:
+class _NodeBase(Struct, frozen=True, kw_only=True):
     """What every node has."""
 
     id: str
@@ -81,13 +79,12 @@ class _NodeBase:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceLoadNode(_NodeBase):
+class SourceLoadNode(_NodeBase, frozen=True, kw_only=True):
     """Lands one entity as `staging.<name>`."""
 
     connection: str
     entity: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = msgspec.field(default_factory=dict)
     columns: Mapping[str, str] | None = None
     mode: SyncMode = SyncMode.AUTO
     is_mode_explicit: bool = False
@@ -102,8 +99,7 @@ class SourceLoadNode(_NodeBase):
         return f"{self.connection}.{self.entity}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatermarkUse:
+class WatermarkUse(Struct, frozen=True, kw_only=True):
     """One `watermark()` sentinel in a pipeline's compiled SQL."""
 
     sentinel: str
@@ -118,8 +114,7 @@ class WatermarkUse:
         return f"{self.connection}.{self.entity}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineNode(_NodeBase):
+class PipelineNode(_NodeBase, frozen=True, kw_only=True):
     """Materializes one query as `staging.<name>`."""
 
     sql: str
@@ -136,8 +131,7 @@ class PipelineNode(_NodeBase):
     kind: NodeKind = NodeKind.PIPELINE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckNode(_NodeBase):
+class CheckNode(_NodeBase, frozen=True, kw_only=True):
     """Tests one pipeline's relation."""
 
     pipeline: str
@@ -146,8 +140,7 @@ class CheckNode(_NodeBase):
     kind: NodeKind = NodeKind.CHECK
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkWriteNode(_NodeBase):
+class SinkWriteNode(_NodeBase, frozen=True, kw_only=True):
     """Writes one pipeline's relation to one entity."""
 
     connection: str
@@ -158,7 +151,7 @@ class SinkWriteNode(_NodeBase):
     keys: tuple[str, ...] = ()
     accepts_duplicates: bool = False
     on_delete: OnDelete | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = msgspec.field(default_factory=dict)
     retry: RetryDeclaration | None = None
     kind: NodeKind = NodeKind.SINK_WRITE
 
@@ -166,8 +159,7 @@ class SinkWriteNode(_NodeBase):
 Node = SourceLoadNode | PipelineNode | CheckNode | SinkWriteNode
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True, dict=True):
     """Nodes in topological order."""
 
     nodes: tuple[Node, ...] = ()
@@ -211,8 +203,7 @@ class Graph:
         return frozenset(found)
 
 
-@dataclass(frozen=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """One connected component."""
 
     label: str
@@ -231,7 +222,7 @@ class CompiledProject:
     connections: Mapping[str, Connection] = field(default_factory=dict)
     """Effective connections: entities declared at call sites included."""
 
-    graph: Graph = Graph()
+    graph: Graph = field(default_factory=Graph)
     flows: tuple[Flow, ...] = ()
     ephemerals: tuple[str, ...] = ()
     problems: tuple[Diagnostic, ...] = ()

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from pz_engine.base.date_tokens import date_token_problem, has_date_tokens
 from pz_engine.compile.windows import check_window
 from pz_engine.config.reporter import Reporter
@@ -33,7 +35,7 @@ def check_entities(
             read = _check_read(name, entity, problems, notes)
             if entity.write is not None:
                 _check_write(name, entity.name, entity.write, problems)
-            entities[entity.name] = replace(entity, read=read)
+            entities[entity.name] = structs.replace(entity, read=read)
         checked[name] = replace(connection, entities=entities)
     return checked
 
@@ -59,7 +61,7 @@ def _check_read(connection: str, entity: Entity, problems: ProblemCollector, not
     report = Reporter(problems, read.file, f"entity '{connection}.{entity.name}'")
     sync = read.sync
     if sync is not None and sync.cursor is not None:
-        sync = replace(sync, cursor=contract_spelling(read, sync.cursor))
+        sync = structs.replace(sync, cursor=contract_spelling(read, sync.cursor))
     if sync is not None and sync.mode is SyncMode.INCREMENTAL:
         sync = _check_incremental(f"{connection}.{entity.name}", read, sync, report, notes)
     _check_dated_read(replace(read, sync=sync), report)

@@ -6,7 +6,8 @@ An entity is declared in one place; its readers agree on one cursor, and all of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pz_engine.compile.assembly import AssembledPipeline, EntityKey
 from pz_engine.compile.dag import Floor, IncrementalRead, Window
@@ -28,8 +29,7 @@ _ACCEPTED = "write a condition of WHERE such as <cursor> >= {{ watermark('<conne
 _CURSOR_TYPES = ", ".join(CURSOR_TYPES)
 
 
-@dataclass(slots=True)
-class IncrementalReads:
+class IncrementalReads(Struct):
     """Every entity that is read incrementally, and what was noticed on the way."""
 
     by_entity: dict[EntityKey, IncrementalRead] = field(default_factory=dict)

@@ -7,8 +7,9 @@ that nothing is pushed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.compile.dag import PushedHints
 from pz_engine.compile.sql_tree import (
@@ -43,8 +44,7 @@ _PLAIN_JOINS = frozenset({"REGULAR", "NATURAL", "CROSS"})
 _KEPT_SIDES = {"INNER": ("left", "right"), "LEFT": ("left",), "SEMI": ("left",), "ANTI": ("left",), "RIGHT": ("right",)}
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderHints:
+class ReaderHints(Struct, frozen=True):
     """What one reader needs; None for all columns, and for no predicate."""
 
     columns: frozenset[str] | None = None

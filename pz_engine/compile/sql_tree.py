@@ -6,16 +6,16 @@ Trees are plain JSON; a query's own clauses and those of its sub-queries are tol
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.duck.introspect import SqlParser
 
 Tree = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A place in a tree that holds an expression and can be given another one."""
 
     container: Any

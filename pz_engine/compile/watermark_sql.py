@@ -7,7 +7,8 @@ drops what does not match. Anything else could lose rows once the bound is pushe
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pz_engine.compile.dag import Graph, PipelineNode, SourceLoadNode
 from pz_engine.compile.sql_tree import (
@@ -45,8 +46,7 @@ _FILTERED_SIDES = {"INNER": _BOTH_SIDES, "SEMI": _BOTH_SIDES, "LEFT": frozenset(
                    "ANTI": frozenset({"right"})}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """One recognised floor."""
 
     sentinel: str
@@ -68,8 +68,7 @@ class Comparison:
         return int(self.expression.get("query_location", -1))
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """One use of a sentinel that bounds nothing."""
 
     sentinel: str
@@ -78,8 +77,7 @@ class Violation:
     """Where the sentinel stands, in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatermarkAnalysis:
+class WatermarkAnalysis(Struct, frozen=True):
     """What a query does with its sentinels; recognised comparisons are guarded against NULL in the tree."""
 
     comparisons: tuple[Comparison, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pz_engine.config.reporter import Reporter
 from pz_engine.model.cursor_values import canonicalize, compare, window_is_valid

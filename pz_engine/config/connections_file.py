@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.base.identifiers import is_identifier, suggest_identifier
 from pz_engine.config import connection_keys as keys
@@ -36,8 +37,7 @@ _NAME = re.compile(keys.CONNECTION_NAME)
 _LONGEST_SUGGESTION = 60
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionsYaml:
+class ConnectionsYaml(Struct, frozen=True):
     """A read `connections.yml`."""
 
     connections: Mapping[str, Connection]

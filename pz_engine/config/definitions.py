@@ -6,8 +6,9 @@ other does not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from pz_engine.config.kinds import Kind, Malformed
 from pz_engine.config.located import Listing, Located, Table, kind_of
@@ -15,8 +16,7 @@ from pz_engine.config.located import Listing, Located, Table, kind_of
 _Value_co = TypeVar("_Value_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Key(Generic[_Value_co]):
+class Key(Struct, Generic[_Value_co], frozen=True):
     """One key of a block."""
 
     name: str
@@ -41,8 +41,7 @@ class Key(Generic[_Value_co]):
     """The engine knows the key, and its connector gets it too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retired:
+class Retired(Struct, frozen=True):
     """A key of earlier versions."""
 
     name: str
@@ -61,8 +60,7 @@ class Retired:
     """Reported by itself; otherwise by a rule over several keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A mapping with known keys."""
 
     path: str
@@ -92,8 +90,7 @@ class Block:
         return frozenset({*own, *(retired.name for retired in self.retired)})
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A mapping with keys of its own."""
 
     block: Block
@@ -105,8 +102,7 @@ class Section:
         return _mapping(node)
 
 
-@dataclass(frozen=True, slots=True)
-class Variants:
+class Variants(Struct, frozen=True):
     """A mapping whose keys depend on the value of one of them."""
 
     selector: Key[str]
@@ -121,8 +117,7 @@ class Variants:
         return _mapping(node)
 
 
-@dataclass(frozen=True, slots=True)
-class MapOf:
+class MapOf(Struct, frozen=True):
     """A mapping of free names to values of one kind."""
 
     item: Kind[object]
@@ -138,8 +133,7 @@ class MapOf:
         return _mapping(node)
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(Struct, frozen=True):
     """A list of values of one kind."""
 
     item: Kind[object]
@@ -153,8 +147,7 @@ class ListOf:
         return node
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(Struct, frozen=True):
     """A value of any of several kinds."""
 
     kinds: tuple[Kind[object], ...]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pz_engine.base.near_miss import closest
 from pz_engine.base.plain_text import forbidden_character

@@ -6,10 +6,11 @@ A kind turns a located value into a bare one or refuses it; which code, file and
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from pz_engine.base.durations import parse_duration
 from pz_engine.config.located import Listing, Located, Scalar, as_bool, as_text, kind_of
@@ -53,8 +54,7 @@ class Kind(Protocol[_Value_co]):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Anything:
+class Anything(Struct, frozen=True):
     """Whatever the connector makes of it."""
 
     wanted: str = "a value"
@@ -65,8 +65,7 @@ class Anything:
         return node
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """Text that is not blank."""
 
     takes_numbers: bool = False
@@ -90,8 +89,7 @@ class Text:
         return node.text
 
 
-@dataclass(frozen=True, slots=True)
-class SingleValue:
+class SingleValue(Struct, frozen=True):
     """Text, a number or a boolean, kept as it is typed."""
 
     wanted: str = "a single value"
@@ -104,8 +102,7 @@ class SingleValue:
         raise Malformed(kind_of(node))
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """A whole number between two limits."""
 
     low: int
@@ -136,8 +133,7 @@ class Whole:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Struct, frozen=True):
     """A boolean; only lowercase `true` and `false` are."""
 
     wanted: str = "true or false, in lowercase and without quotes"
@@ -151,8 +147,7 @@ class Flag:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(Struct, frozen=True):
     """`on`, `off`, or a boolean."""
 
     words: tuple[str, str] = ("on", "off")
@@ -167,8 +162,7 @@ class Switch:
         return text == self.words[0] if value is None else value
 
 
-@dataclass(frozen=True, slots=True)
-class Duration:
+class Duration(Struct, frozen=True):
     """A duration above zero."""
 
     pattern: str = r"0*[1-9][0-9]*(ms|s|m|h|d)"
@@ -184,8 +178,7 @@ class Duration:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Choice(Generic[_Choice]):
+class Choice(Struct, Generic[_Choice], frozen=True):
     """One of a closed set of words."""
 
     choices: type[_Choice]
@@ -213,8 +206,7 @@ class Choice(Generic[_Choice]):
         return self.choices(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """One of a few words that the model keeps as text."""
 
     words: tuple[str, ...]
@@ -237,8 +229,7 @@ class Word:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class ContractType:
+class ContractType(Struct, frozen=True):
     """The name of a type that a column contract may give."""
 
     decimal: str = DECIMAL_TYPE
@@ -256,8 +247,7 @@ class ContractType:
         return node.text
 
 
-@dataclass(frozen=True, slots=True)
-class Off:
+class Off(Struct, frozen=True):
     """A word that switches something off, in any case, quoted or not."""
 
     words: tuple[str, ...] = ("off", "no", "false")
@@ -270,8 +260,7 @@ class Off:
             raise Malformed(kind_of(node))
 
 
-@dataclass(frozen=True, slots=True)
-class TextList:
+class TextList(Struct, frozen=True):
     """A list of texts."""
 
     takes_scalars: bool = False
@@ -294,8 +283,7 @@ class TextList:
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """A list of texts, numbers or booleans with at least one of them."""
 
     wanted: str = "a list of texts, numbers or booleans"

@@ -6,9 +6,10 @@ A problem in one file never keeps another from being read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from pz_engine.base.printable import printable
 from pz_engine.config.connections_file import CONNECTIONS_FILE, load_connections_file
@@ -31,8 +32,7 @@ from pz_engine.model.pipeline import PipelineFile, Sidecar
 from pz_engine.model.project import Project
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFiles:
+class ProjectFiles(Struct, frozen=True):
     """A project as its files say it."""
 
     project_dir: Path

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from pz_engine.base.identifiers import is_identifier, suggest_identifier
 from pz_engine.base.printable import is_printable, printable
@@ -27,8 +28,7 @@ CONFIGS_DIR = f"{PIPELINES_DIR}/configs"
 _YAML_ENDINGS = (".yml", ".yaml")
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineFiles:
+class PipelineFiles(Struct, frozen=True):
     """The pipelines of a project."""
 
     pipelines: tuple[PipelineFile, ...]

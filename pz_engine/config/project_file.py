@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.config import project_keys as keys
 from pz_engine.config.block_reader import BlockReader
@@ -27,8 +28,7 @@ PROJECT_FILE = "project.yml"
 """Name of the file that makes a folder a project."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectYaml:
+class ProjectYaml(Struct, frozen=True):
     """A read `project.yml`."""
 
     project: Project

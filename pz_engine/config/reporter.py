@@ -6,7 +6,8 @@ A message stays short, however long the names in it are.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pz_engine.base.near_miss import did_you_mean
 from pz_engine.errors.collector import ProblemCollector
@@ -16,8 +17,7 @@ _LONGEST_NAME = 100
 _MANY_PROBLEMS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Reporter:
+class Reporter(Struct, frozen=True):
     """A collector together with the file and the place that messages name."""
 
     problems: ProblemCollector

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from pz_engine.config.definitions import Block, Key, ListOf
 from pz_engine.config.kinds import Choice, Duration, Flag, Malformed, Text, TextList, Values, Whole
@@ -62,8 +63,7 @@ SQL = Key(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class CheckDefinition:
+class CheckDefinition(Struct, frozen=True):
     """One type of check."""
 
     type: CheckType
@@ -98,8 +98,7 @@ CHECKS: Mapping[str, CheckDefinition] = {
 """Every type by its name, in the order a message lists them."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckItem:
+class CheckItem(Struct, frozen=True):
     """One check: a type with its options."""
 
     wanted: str = "one type with its options"

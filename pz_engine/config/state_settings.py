@@ -7,8 +7,9 @@ ever shown: it may be a connection string in the wrong place.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from pz_engine.base.identifiers import is_identifier
 from pz_engine.config import project_keys as keys
@@ -67,8 +68,7 @@ def check_state_connection(
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(Struct, frozen=True):
     written: BlockReader
     env: Mapping[str, str]
 

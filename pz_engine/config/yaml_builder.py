@@ -6,10 +6,10 @@ Nothing here recurses, so that no nesting is deep enough to hurt; an alias share
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+from msgspec import Struct, field
 
 from pz_engine.base.plain_text import forbidden_character
 from pz_engine.config.located import Listing, Located, Scalar, Table
@@ -52,8 +52,7 @@ def type_plain(text: str) -> str | int | float | bool:
     return text
 
 
-@dataclass(slots=True)
-class _Built:
+class _Built(Struct):
     """A finished value with what an alias to it costs."""
 
     value: Located
@@ -61,8 +60,7 @@ class _Built:
     height: int = 0
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A mapping or a list whose end is not reached."""
 
     is_table: bool

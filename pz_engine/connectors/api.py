@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import msgspec
+from msgspec import Struct
+
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.connectors.capabilities import Capability
 from pz_engine.connectors.fragments import NativeCopy, NativeScan
@@ -24,8 +27,7 @@ PROTOCOL_MAJOR = 1
 """Version of this contract; a connector built for another major is refused (`PZ0306`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectorInfo:
+class ConnectorInfo(Struct, frozen=True):
     """Who a connector is."""
 
     name: str
@@ -34,19 +36,18 @@ class ConnectorInfo:
     protocol_major: int = PROTOCOL_MAJOR
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionUse:
+class ConnectionUse(Struct, frozen=True):
     """A connection with everything a project does with it, for offline validation."""
 
     connection: str
     config: Mapping[str, Any]
-    reads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reads: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)
     """Read options per entity, `columns` merged in."""
 
-    writes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    writes: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)
     """Write options per entity."""
 
-    cursors: Mapping[str, str] = field(default_factory=dict)
+    cursors: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Cursor column of every entity that is read incrementally, where `sync` or a pipeline names one."""
 
     @property
@@ -55,8 +56,7 @@ class ConnectionUse:
         return Path(str(self.config.get("base_dir", ".")))
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One result of a connector's own validation."""
 
     message: str
@@ -68,8 +68,7 @@ class Finding:
     """Reported as `PZ0364`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
+class ProbeResult(Struct, frozen=True):
     """Outcome of an online probe; a failure's message starts with `transient:` or `permanent:`."""
 
     ok: bool
@@ -109,8 +108,7 @@ class ReadSpec:
         return declared or None
 
 
-@dataclass(frozen=True, slots=True)
-class WriteAttempt:
+class WriteAttempt(Struct, frozen=True):
     """Identity of one universal write attempt."""
 
     node: str
@@ -118,8 +116,7 @@ class WriteAttempt:
     ordinal: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriteSpec:
+class WriteSpec(Struct, frozen=True):
     """One write of one entity."""
 
     connection: str
@@ -128,31 +125,28 @@ class WriteSpec:
     schema_policy: SchemaPolicy = SchemaPolicy.FAIL_ON_CHANGE
     keys: tuple[str, ...] = ()
     on_delete: OnDelete | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = msgspec.field(default_factory=dict)
     attempt: WriteAttempt | None = None
     max_text_lengths: Mapping[str, int] | None = None
     has_unique_keys: bool = False
     """The rows of a merge are known to have one row per key; without it, the last one has to win."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadHints:
+class ReadHints(Struct, frozen=True):
     """What the readers of an entity need; advisory."""
 
     columns: tuple[str, ...] | None = None
     predicate_sql: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BatchOptions:
+class BatchOptions(Struct, frozen=True):
     """Target size of one record batch."""
 
     target_bytes: int = 33_554_432
     max_rows: int = 122_880
 
 
-@dataclass(frozen=True, slots=True)
-class CommitResult:
+class CommitResult(Struct, frozen=True):
     """What a commit made visible."""
 
     rows: int

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+from msgspec import Struct
+
 from pz_engine.errors.exceptions import PzConnectorError
 
 SOURCE_PLACEHOLDER = "{{source}}"
 """Stands for the staged relation in the statements of a `NativeCopy`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionStep:
+class ExtensionStep(Struct, frozen=True):
     """Setup: load a DuckDB extension; answered from installed packages, never downloaded unless allowed."""
 
     name: str
@@ -51,8 +52,7 @@ class AttachStep:
 SetupStep = ExtensionStep | SecretStep | SettingStep | AttachStep
 
 
-@dataclass(frozen=True, slots=True)
-class NativeScan:
+class NativeScan(Struct, frozen=True):
     """A source that DuckDB reads itself."""
 
     fragment: str
@@ -113,16 +113,14 @@ class NativeScan:
     """Why the scan cannot run: nothing matched, or a file is not readable. Planning ignores it, landing raises it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileMove:
+class FileMove(Struct, frozen=True):
     """A finished temporary file and its final name."""
 
     temporary: Path
     final: Path
 
 
-@dataclass(frozen=True, slots=True)
-class NativeCopy:
+class NativeCopy(Struct, frozen=True):
     """A destination that DuckDB writes itself."""
 
     statements: tuple[str, ...]

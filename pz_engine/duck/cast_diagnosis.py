@@ -11,9 +11,10 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TextIO
+
+from msgspec import Struct
 
 from pz_engine.base.csv_headers import header_names, match_column
 from pz_engine.base.csv_records import csv_records, has_bad_bytes
@@ -47,8 +48,7 @@ class ReadableFiles(Protocol):
         """Columns that come from folder names."""
 
 
-@dataclass(frozen=True, slots=True)
-class BadCell:
+class BadCell(Struct, frozen=True):
     """Place of a value that does not fit its column."""
 
     file: Path

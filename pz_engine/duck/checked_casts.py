@@ -7,7 +7,8 @@ text. The cheap test comes first in each `case`, because nearly every row passes
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pz_engine.duck.quoting import quote_literal
 
@@ -33,8 +34,7 @@ _FLOATS = frozenset({"DOUBLE", "FLOAT"})
 _NUMBER = r"-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
-@dataclass(frozen=True, slots=True)
-class TextType:
+class TextType(Struct, frozen=True):
     """What a text column becomes."""
 
     type: str
@@ -50,8 +50,7 @@ class TextType:
     """The text is a JSON number that DuckDB has read as a double: fractions of more than 15 digits are refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class CastFailure:
+class CastFailure(Struct, frozen=True):
     """A value that is not exactly a value of its column's type."""
 
     column: str

@@ -7,9 +7,11 @@ cast to their contract under the same promise. No message holds anything of a ro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TextIO
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pz_engine.base.csv_headers import match_column
 from pz_engine.base.csv_records import RaggedRow, UnreadableLine, find_shape_problem
@@ -96,8 +98,7 @@ class Scan(Protocol):
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UBIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedScan:
+class ResolvedScan(Struct, frozen=True):
     """A select that lands exactly what the source holds."""
 
     sql: str

@@ -6,7 +6,8 @@ A finding names columns and formats, never values, and never fails a load.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pz_engine.duck.quoting import quote_identifier
 from pz_engine.duck.session import DuckCursor
@@ -15,8 +16,7 @@ _EXACT_BELOW = 2**53
 _INTEGER_LIMIT = 2**127
 
 
-@dataclass(frozen=True, slots=True)
-class AmbiguousFormat:
+class AmbiguousFormat(Struct, frozen=True):
     """A day-first or month-first format under which every staged value could be read the other way round."""
 
     format: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _TOO_LARGE = re.compile(
     r'"maximum_object_size" of (?P<limit>\d+) bytes exceeded(?: while reading file "(?P<file>[^"\n]+)")?'
@@ -28,8 +29,7 @@ _REASONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JsonProblem:
+class JsonProblem(Struct, frozen=True):
     """A json file that cannot be read."""
 
     file: Path | None

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.duck.session import DuckCursor
 
@@ -18,8 +19,7 @@ _SEPARATOR = ", "
 _MORE = "..."
 
 
-@dataclass(frozen=True, slots=True)
-class ScanCount:
+class ScanCount(Struct, frozen=True):
     """One scan operator of the last statement."""
 
     operator: str

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import duckdb
+from msgspec import Struct
 
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.duck.instance import DuckInstance
@@ -26,8 +26,7 @@ RUN_DATABASE = "pz_run"
 """Catalog name of the run's database."""
 
 
-@dataclass(frozen=True, slots=True)
-class DuckSettings:
+class DuckSettings(Struct, frozen=True):
     """Settings of a session; None leaves DuckDB's default."""
 
     memory_limit: str | None = None

@@ -5,14 +5,14 @@ Everything that carries a code is checked against it by a test; the reference pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from pz_engine.errors.catalogue import ROWS
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorCode:
+class ErrorCode(Struct, frozen=True):
     """What is known about one code."""
 
     code: str

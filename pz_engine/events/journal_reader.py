@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+
+from msgspec import Struct
 
 from pz_engine.base.redact import ErrorSummary
 from pz_engine.base.stable_json import parse_json
@@ -65,8 +66,7 @@ class JournalReader:
                         yield record
 
 
-@dataclass(frozen=True, slots=True)
-class JournalEnds:
+class JournalEnds(Struct, frozen=True):
     """What the first and the last lines of a journal say; None for what they do not."""
 
     run_id: str

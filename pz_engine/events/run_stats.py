@@ -7,8 +7,10 @@ missing numbers say "at least".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pz_engine.base.redact import ErrorSummary
 from pz_engine.events.run_journal import RESULTS_FILE
@@ -22,8 +24,7 @@ _COUNTED: Final = ("success", "failed", "unknown", "running")
 _CARRIED: Final = "carried_forward"
 
 
-@dataclass(slots=True)
-class NodeSummary:
+class NodeSummary(Struct):
     """One node; None stands for what was not reported."""
 
     node_id: str
@@ -46,8 +47,7 @@ class NodeSummary:
     """Names of the failed ancestors of a skipped node, sorted; None when neither journal nor graph tells."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowTotal:
+class RowTotal(Struct, frozen=True):
     """Rows over several nodes."""
 
     rows: int
@@ -63,8 +63,7 @@ class RowTotal:
         return self.is_open or self.unreported > 0
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
+class RunSummary(Struct, frozen=True):
     """A run as its events tell it."""
 
     run_id: str | None

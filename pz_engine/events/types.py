@@ -8,16 +8,16 @@ process only are marked and never written.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from pz_engine.base.clock import format_instant
 from pz_engine.model.run import ColumnType, NodeKind, NodeResult, NodeStatus, RunStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEvent:
+class RunEvent(Struct, frozen=True, kw_only=True):
     """What every event has."""
 
     at: datetime
@@ -33,8 +33,7 @@ class RunEvent:
         return {"event": self.name, "at": format_instant(self.at), "runId": self.run_id, **self.payload()}
 
 
-@dataclass(frozen=True, slots=True)
-class NodeReference:
+class NodeReference(Struct, frozen=True):
     """A node as the journal lists it."""
 
     node_id: str
@@ -42,8 +41,7 @@ class NodeReference:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStarted(RunEvent):
+class RunStarted(RunEvent, frozen=True, kw_only=True):
     """First event of a run."""
 
     name: ClassVar[str] = "run_started"
@@ -60,8 +58,7 @@ class RunStarted(RunEvent):
         return {"projectName": self.project_name, "nodeCount": self.node_count}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunCompleted(RunEvent):
+class RunCompleted(RunEvent, frozen=True, kw_only=True):
     """Closes the node stream; state has not advanced yet."""
 
     name: ClassVar[str] = "run_completed"
@@ -82,8 +79,7 @@ class RunCompleted(RunEvent):
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionSwept(RunEvent):
+class RetentionSwept(RunEvent, frozen=True, kw_only=True):
     """Old staging databases or stale work directories were removed, or could not be."""
 
     name: ClassVar[str] = "retention_swept"
@@ -96,8 +92,7 @@ class RetentionSwept(RunEvent):
         return {"runsSwept": self.runs_swept, "bytesFreed": self.bytes_freed, "failures": self.failures}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BreakerStateChanged(RunEvent):
+class BreakerStateChanged(RunEvent, frozen=True, kw_only=True):
     """A connection's circuit breaker moved."""
 
     name: ClassVar[str] = "breaker_state_changed"
@@ -120,8 +115,7 @@ class BreakerStateChanged(RunEvent):
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeQueued(RunEvent):
+class NodeQueued(RunEvent, frozen=True, kw_only=True):
     """Journal only: a ready node starts waiting for a permit."""
 
     name: ClassVar[str] = "node_queued"
@@ -132,8 +126,7 @@ class NodeQueued(RunEvent):
         return {"nodeId": self.node_id}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeStarted(RunEvent):
+class NodeStarted(RunEvent, frozen=True, kw_only=True):
     """Once per node, whatever the number of attempts."""
 
     name: ClassVar[str] = "node_started"
@@ -146,8 +139,7 @@ class NodeStarted(RunEvent):
         return {"nodeId": self.node_id, "kind": self.kind.value, "name": self.node_name}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeProgress(RunEvent):
+class NodeProgress(RunEvent, frozen=True, kw_only=True):
     """Every ten batches of the universal channel path; cumulative for the attempt."""
 
     name: ClassVar[str] = "node_progress"
@@ -168,8 +160,7 @@ class NodeProgress(RunEvent):
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryScheduled(RunEvent):
+class RetryScheduled(RunEvent, frozen=True, kw_only=True):
     """Published before the wait; `attempt` is the one about to run."""
 
     name: ClassVar[str] = "retry_scheduled"
@@ -192,8 +183,7 @@ class RetryScheduled(RunEvent):
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeKeyDuplicatesDetected(RunEvent):
+class MergeKeyDuplicatesDetected(RunEvent, frozen=True, kw_only=True):
     """The input of a merge holds several rows of one key; one survives."""
 
     name: ClassVar[str] = "merge_key_duplicates_detected"
@@ -214,8 +204,7 @@ class MergeKeyDuplicatesDetected(RunEvent):
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossyIntegerInferenceDetected(RunEvent):
+class LossyIntegerInferenceDetected(RunEvent, frozen=True, kw_only=True):
     """Inferred DOUBLE columns hold whole numbers beyond 2^53."""
 
     name: ClassVar[str] = "lossy_integer_inference_detected"
@@ -234,8 +223,7 @@ class LossyIntegerInferenceDetected(RunEvent):
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmbiguousDateInferenceDetected(RunEvent):
+class AmbiguousDateInferenceDetected(RunEvent, frozen=True, kw_only=True):
     """The sniffed format is day- or month-first and no value decides which; one per format family."""
 
     name: ClassVar[str] = "ambiguous_date_inference_detected"
@@ -256,8 +244,7 @@ class AmbiguousDateInferenceDetected(RunEvent):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnChange:
+class ColumnChange(Struct, frozen=True):
     """One difference between a source's accepted and its present schema."""
 
     kind: str
@@ -268,8 +255,7 @@ class ColumnChange:
     new_type: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceDriftDetected(RunEvent):
+class SourceDriftDetected(RunEvent, frozen=True, kw_only=True):
     """A source's columns differ from their accepted baseline."""
 
     name: ClassVar[str] = "source_drift_detected"
@@ -299,8 +285,7 @@ class SourceDriftDetected(RunEvent):
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectorLog(RunEvent):
+class ConnectorLog(RunEvent, frozen=True, kw_only=True):
     """A connector's notice about its connection."""
 
     name: ClassVar[str] = "connector_log"
@@ -313,8 +298,7 @@ class ConnectorLog(RunEvent):
         return {"level": self.level, "connection": self.connection, "message": self.message}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeCompleted(RunEvent):
+class NodeCompleted(RunEvent, frozen=True, kw_only=True):
     """A node's end; exactly one per node."""
 
     name: ClassVar[str] = "node_completed"

@@ -6,8 +6,9 @@ doubt about a floor means no bound: the pipeline's own filter is applied again a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+
+from msgspec import Struct
 
 from pz_engine.compile.dag import Floor, PipelineNode, SourceLoadNode, Window
 from pz_engine.compile.watermark_sql import substitute_watermarks
@@ -29,8 +30,7 @@ _EXACT_DOUBLES = 2**53
 """Below it every whole number is a double."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The slice of one read; texts are canonical values of `type`."""
 
     cursor: str | None = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.clock import Clock
@@ -27,8 +28,7 @@ from pz_engine.plan.strategies import ExecutionPlan
 from pz_engine.state.store import KeyedStore, SchemaBaseline, SyncTokenEntry, WatermarkEntry
 
 
-@dataclass(frozen=True)
-class RunContext:
+class RunContext(Struct, frozen=True):
     """One run's shared objects."""
 
     run_id: str
@@ -104,8 +104,7 @@ class RunContext:
         return Path(os.path.relpath(shown, self.compiled.project_dir)).as_posix()
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One try of one node or group."""
 
     context: RunContext

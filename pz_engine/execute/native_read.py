@@ -7,8 +7,10 @@ statement that fails because of the file's content is either repeated with anoth
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pz_engine.base.file_versions import FileVersion
 from pz_engine.compile.dag import SourceLoadNode
@@ -24,8 +26,7 @@ from pz_engine.execute.opened import open_source
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedScan:
+class PreparedScan(Struct, frozen=True):
     """A scan that is set up and ready to run."""
 
     node: SourceLoadNode

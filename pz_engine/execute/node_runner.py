@@ -5,8 +5,10 @@ Whatever an executor raises becomes a result; nothing escapes into the scheduler
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.durations import milliseconds
@@ -60,16 +62,14 @@ _SPILL_IS_FULL = (
 _LONG_ROW_ADVICE = "\n\npz: set engine.force_universal: true for files with very long rows"
 
 
-@dataclass(frozen=True, slots=True)
-class UnitOutcome:
+class UnitOutcome(Struct, frozen=True):
     """Results of a unit's members in topological order, and the data warnings to publish before them."""
 
     results: tuple[NodeResult, ...]
     warnings: tuple[EventDraft, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failure(Struct, frozen=True):
     """Why an attempt failed, and whose failure it is."""
 
     node: Node

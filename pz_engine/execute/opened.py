@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pz_engine.base.durations import format_duration
 from pz_engine.base.redact import sanitize
@@ -40,8 +41,7 @@ _LONG_PAUSE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
+class _Opened(Struct, frozen=True):
     connector: Connector
     gate: OperationGate | None
 
@@ -51,8 +51,7 @@ class _Opened:
         return self.gate.counts if self.gate is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedSource(_Opened):
+class OpenedSource(_Opened, frozen=True):
     """A read side of one attempt."""
 
     source: Source
@@ -80,8 +79,7 @@ class OpenedSource(_Opened):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedSink(_Opened):
+class OpenedSink(_Opened, frozen=True):
     """A write side of one attempt."""
 
     sink: Sink

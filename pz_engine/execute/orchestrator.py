@@ -11,7 +11,8 @@ import contextlib
 import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.redact import sanitize
@@ -26,8 +27,7 @@ from pz_engine.model.run import NodeError, NodeResult, NodeStats, NodeStatus, Ru
 _POLL_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchOutcome:
+class DispatchOutcome(Struct, frozen=True):
     """What dispatch produced."""
 
     status: RunStatus
@@ -35,8 +35,7 @@ class DispatchOutcome:
     """Completion order."""
 
 
-@dataclass(slots=True)
-class _Board:
+class _Board(Struct):
     """Where every unit stands."""
 
     waiting: dict[int, set[int]]

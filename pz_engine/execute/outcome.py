@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from pz_engine.events.types import (
     AmbiguousDateInferenceDetected,
     LossyIntegerInferenceDetected,
@@ -35,8 +38,7 @@ _WARNING_ORDER: tuple[type[RunEvent], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EventDraft:
+class EventDraft(Struct, frozen=True):
     """An event waiting for its envelope."""
 
     type: type[RunEvent]
@@ -125,11 +127,10 @@ class MemberFailure(Exception):  # noqa: N818 - wraps the failure it attributes
         super().__init__(str(cause))
 
 
-@dataclass(slots=True)
-class WarningSlot:
+class WarningSlot(Struct):
     """Data warnings of one attempt."""
 
-    drafts: list[EventDraft] = field(default_factory=list)
+    drafts: list[EventDraft] = msgspec.field(default_factory=list)
 
     def add(self, event_type: type[RunEvent], **fields: Any) -> None:
         """Record a data warning."""

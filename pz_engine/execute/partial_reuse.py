@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.duck.quoting import STAGING_SCHEMA, staging_relation
@@ -21,8 +22,7 @@ from pz_engine.execute.prior_database import ALIAS, PriorDatabase
 _HASH_LENGTH: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class PartNames:
+class PartNames(Struct, frozen=True):
     """Names of a node's tables in progress; identities appear in them as hashes only."""
 
     node_id: str

@@ -10,9 +10,10 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+
+from msgspec import Struct, field
 
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.fault_points import fault_point
@@ -29,8 +30,7 @@ from pz_engine.execute.partial_reuse import PartNames, copy_prior_partitions
 from pz_engine.model.run import PartitionCounts
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(Struct):
     """What the partitions of one attempt did; shared by their threads."""
 
     faults: list[PzConnectorError] = field(default_factory=list)
@@ -38,8 +38,7 @@ class _Tally:
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LandedPartitions:
+class LandedPartitions(Struct, frozen=True):
     """A load whose partitions have all landed."""
 
     counts: PartitionCounts

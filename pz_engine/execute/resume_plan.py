@@ -7,9 +7,11 @@ hold is done again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from pz_engine.compile.dag import Graph, SinkWriteNode, SourceLoadNode
 from pz_engine.model.run import NodeResult, NodeStats, NodeStatus
@@ -19,8 +21,7 @@ REUSED: Final = "reused"
 CARRIED_FORWARD: Final = "carried_forward"
 
 
-@dataclass(frozen=True)
-class ResumePlan:
+class ResumePlan(Struct, frozen=True):
     """What may be taken from a prior run."""
 
     run_id: str

@@ -7,7 +7,8 @@ they are fetched with it, counted, and deleted before anything sees them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.duck.quoting import quote_identifier
@@ -17,8 +18,7 @@ from pz_engine.model.run import WatermarkCandidate
 from pz_engine.state.store import WatermarkEntry
 
 
-@dataclass(frozen=True, slots=True)
-class RunWindow:
+class RunWindow(Struct, frozen=True):
     """One entity's slice, canonical texts of its cursor's type."""
 
     lower: str
@@ -31,8 +31,7 @@ class RunWindow:
     """Ascending inclusive ends of the parts to count rows for; the last one is `upper`."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunWindows:
+class RunWindows(Struct, frozen=True):
     """Every slice of a run, by entity key."""
 
     by_key: Mapping[str, RunWindow] = field(default_factory=dict)

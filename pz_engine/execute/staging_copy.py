@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from pz_engine.duck.quoting import STAGING_SCHEMA, quote_qualified
 from pz_engine.duck.session import RUN_DATABASE, DuckCursor, DuckSession
@@ -18,8 +19,7 @@ from pz_engine.execute.ledgers.read_ledger import RecordedRead, recorded_reads
 from pz_engine.execute.prior_database import PriorDatabase
 
 
-@dataclass(frozen=True, slots=True)
-class TakenOver:
+class TakenOver(Struct, frozen=True):
     """What a run's database held before its first node started."""
 
     tables: frozenset[str] = frozenset()

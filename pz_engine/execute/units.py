@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from pz_engine.compile.dag import CheckNode, Graph, Node, PipelineNode, SinkWriteNode, SourceLoadNode
 from pz_engine.model.policies import Materialization
@@ -10,8 +10,7 @@ from pz_engine.plan.fusion import root_of
 from pz_engine.plan.strategies import ExecutionPlan
 
 
-@dataclass(slots=True)
-class Unit:
+class Unit(Struct):
     """Nodes that run together."""
 
     members: tuple[Node, ...]

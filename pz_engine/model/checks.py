@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct, field
 
 
 class CheckType(str, Enum):
@@ -19,8 +20,7 @@ class CheckType(str, Enum):
     CUSTOM_SQL = "custom_sql"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One check of one pipeline, already normalised (`column: x` became `columns: [x]`)."""
 
     type: CheckType

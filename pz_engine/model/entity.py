@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from pz_engine.base.identifiers import fold
 from pz_engine.model.places import Lines, nearest_line
 from pz_engine.model.policies import OnDelete, RetryDeclaration, SchemaPolicy, Strategy, Sync
@@ -52,8 +54,7 @@ class WriteSide:
         return nearest_line(self.lines, path, self.line)
 
 
-@dataclass(frozen=True, slots=True)
-class Entity:
+class Entity(Struct, frozen=True):
     """One key below a connection's `entities:`, or one that a call site declared."""
 
     name: str

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pz_engine.model.checks import Check
 from pz_engine.model.policies import Materialization
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineFile:
+class PipelineFile(Struct, frozen=True):
     """One `.sql` file."""
 
     name: str
@@ -20,8 +19,7 @@ class PipelineFile:
     """Content with line ends normalised to LF."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sidecar:
+class Sidecar(Struct, frozen=True):
     """One file of `pipelines/configs/`."""
 
     pipeline: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+
+from msgspec import Struct
 
 
 class Strategy(str, Enum):
@@ -55,8 +56,7 @@ class SyncMode(str, Enum):
     CDC = "cdc"
 
 
-@dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(Struct, frozen=True):
     """A `sync:` block; scalars are kept as the text typed."""
 
     mode: SyncMode
@@ -72,8 +72,7 @@ class Sync:
         return self.max_window is not None or self.initial is not None or self.until is not None
 
 
-@dataclass(frozen=True, slots=True)
-class RetryDeclaration:
+class RetryDeclaration(Struct, frozen=True):
     """A `retry:` block; every field may be absent and cascades on its own."""
 
     max_attempts: int | None = None
@@ -81,8 +80,7 @@ class RetryDeclaration:
     max_delay: timedelta | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """Effective retry limits of one node."""
 
     max_attempts: int = 3
@@ -106,8 +104,7 @@ class RetryPolicy:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimit:
+class RateLimit(Struct, frozen=True):
     """A connection's `rate_limit:` block."""
 
     requests_per_minute: int

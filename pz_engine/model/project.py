@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from pz_engine.model.policies import DriftPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class DuckDbSettings:
+class DuckDbSettings(Struct, frozen=True):
     """`engine.duckdb:`; None leaves DuckDB's own default."""
 
     memory_limit: str | None = None
@@ -20,8 +22,7 @@ class DuckDbSettings:
     allow_extension_download: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerSettings:
+class BreakerSettings(Struct, frozen=True):
     """Limits of every connection's circuit breaker."""
 
     failure_threshold: int
@@ -31,8 +32,7 @@ class BreakerSettings:
     """Shortest time spent open."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
+class EngineSettings(Struct, frozen=True):
     """`engine:`."""
 
     threads: int = 4
@@ -41,7 +41,7 @@ class EngineSettings:
     fusion: bool = True
     check_samples: bool = True
     node_timeout: timedelta | None = None
-    duckdb: DuckDbSettings = field(default_factory=DuckDbSettings)
+    duckdb: DuckDbSettings = msgspec.field(default_factory=DuckDbSettings)
     breaker: BreakerSettings | None = None
 
 
@@ -63,8 +63,7 @@ class StateSettings:
     token: str | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectorRequirement:
+class ConnectorRequirement(Struct, frozen=True):
     """One entry of `connectors:`: an external connector package at an exact version."""
 
     package: str
@@ -72,18 +71,17 @@ class ConnectorRequirement:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """`project.yml`, with `--vars` applied."""
 
     name: str
     version: str
     pz: str | None = None
     connectors: tuple[ConnectorRequirement, ...] = ()
-    vars: Mapping[str, Any] = field(default_factory=dict)
-    engine: EngineSettings = field(default_factory=EngineSettings)
+    vars: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    engine: EngineSettings = msgspec.field(default_factory=EngineSettings)
     retention_keep_last: int | None = 10
     """Runs whose staging database is kept; None switches retention off."""
 
-    state: StateSettings = field(default_factory=StateSettings)
+    state: StateSettings = msgspec.field(default_factory=StateSettings)
     on_source_drift: DriftPolicy = DriftPolicy.IGNORE

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from msgspec import Struct
+
 
 class NodeKind(str, Enum):
     """Kinds of node, as spelled in events and plans."""
@@ -70,16 +72,14 @@ class ColumnType(NamedTuple):
     type: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelTimings:
+class ChannelTimings(Struct, frozen=True):
     """Time each side of a bounded channel spent waiting, in whole milliseconds."""
 
     producer_stall_ms: int
     consumer_stall_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryReport:
+class DeliveryReport(Struct, frozen=True):
     """What a failed or resumed write left visible."""
 
     abort_semantics: str
@@ -87,8 +87,7 @@ class DeliveryReport:
     resumed_rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class OperationCounts:
+class OperationCounts(Struct, frozen=True):
     """What an operation gate counted during one attempt."""
 
     executed: int
@@ -99,8 +98,7 @@ class OperationCounts:
     """Time spent pacing; waits between repeats are not part of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionCounts:
+class PartitionCounts(Struct, frozen=True):
     """Partitions of a load that lands them one by one."""
 
     total: int
@@ -114,16 +112,14 @@ class PartitionCounts:
     """Continued from a checkpoint."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedSchema:
+class ObservedSchema(Struct, frozen=True):
     """Columns of a landed table, in table order, and a hash of what the read asked for."""
 
     columns: tuple[ColumnType, ...]
     hints_hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class WatermarkCandidate:
+class WatermarkCandidate(Struct, frozen=True):
     """A captured cursor value that may become the stored watermark."""
 
     cursor: str
@@ -131,16 +127,14 @@ class WatermarkCandidate:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeError:
+class NodeError(Struct, frozen=True):
     """Why a node failed."""
 
     code: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeStats:
+class NodeStats(Struct, frozen=True):
     """What a host gets about a finished node beside its event; None means nobody measured it."""
 
     columns: tuple[ColumnType, ...] | None = None
@@ -191,5 +185,5 @@ class NodeResult:
     sync_token: str | None = field(default=None, repr=False)
     """Opaque token that may become the stored one; in process only, never written."""
 
-    stats: NodeStats = NodeStats()
+    stats: NodeStats = field(default_factory=NodeStats)
     """In process only; never written."""

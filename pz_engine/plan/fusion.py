@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pz_engine.compile.dag import CheckNode, CompiledProject, Node, PipelineNode, SinkWriteNode, SourceLoadNode
 from pz_engine.connectors.capabilities import Capability
@@ -20,8 +22,7 @@ from pz_engine.plan.specs import connector_of
 from pz_engine.plan.strategies import ExecutionPlan, NodePlan
 
 
-@dataclass(frozen=True, slots=True)
-class ScanIdentity:
+class ScanIdentity(Struct, frozen=True):
     """What a statement's profile shows of a scan; two equal ones in one statement cannot be told apart."""
 
     files: tuple[str, ...]

@@ -6,8 +6,9 @@ produced and one being consumed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.base.byte_sizes import format_byte_size, parse_byte_size
 from pz_engine.model.project import EngineSettings
@@ -21,8 +22,7 @@ _THREADS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryBudget:
+class MemoryBudget(Struct, frozen=True):
     """Bytes a run may take, and what the number leaves out."""
 
     duckdb_bytes: int | None

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pz_engine.compile.dag import CompiledProject, PipelineNode, SinkWriteNode, SourceLoadNode
 from pz_engine.connectors.api import NaturalReadShape, SinkConnector, SourceConnector

@@ -6,7 +6,8 @@ Resilience settings never depend on the tier: a setting either works or the plan
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pz_engine.base.date_tokens import has_date_tokens
 from pz_engine.compile.dag import CompiledProject, SinkWriteNode, SourceLoadNode
@@ -16,8 +17,7 @@ from pz_engine.model.policies import OnDelete, SchemaPolicy, Strategy
 from pz_engine.model.run import ReadShape
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """One reason not to run."""
 
     code: str

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from pz_engine.model.run import ExecutionStrategy, NodeKind, ReadShape
 from pz_engine.plan.memory_budget import MemoryBudget
 
 
-@dataclass(frozen=True, slots=True)
-class NodePlan:
+class NodePlan(Struct, frozen=True):
     """How one node will move its rows."""
 
     node_id: str
@@ -38,8 +38,7 @@ class NodePlan:
         return self.fused_into is not None or self.streams is not None
 
 
-@dataclass(frozen=True)
-class ExecutionPlan:
+class ExecutionPlan(Struct, frozen=True, dict=True):
     """Plans of every node but checks, in topological order."""
 
     nodes: tuple[NodePlan, ...]

@@ -6,7 +6,8 @@ Two outputs with one final name would silently replace each other, and one DuckD
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pz_engine.compile.dag import CompiledProject, SinkWriteNode, SourceLoadNode
 from pz_engine.connectors.fragments import AttachStep, NativeCopy, SetupStep
@@ -14,8 +15,7 @@ from pz_engine.errors.collector import ProblemCollector
 from pz_engine.model.entity import ReadSide, WriteSide
 
 
-@dataclass(slots=True)
-class Targets:
+class Targets(Struct):
     """Gathered while planning."""
 
     outputs: dict[str, list[SinkWriteNode]] = field(default_factory=dict)

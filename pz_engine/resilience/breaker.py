@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+
+from msgspec import Struct
 
 from pz_engine.base.durations import milliseconds
 
@@ -29,8 +30,7 @@ class BreakerState(str, Enum):
     HALF_OPEN = "half_open"
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerChange:
+class BreakerChange(Struct, frozen=True):
     """One move between states."""
 
     old: BreakerState
@@ -40,8 +40,7 @@ class BreakerChange:
     """Length of the coming wait for a move into open, else 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """Answer to a request to enter."""
 
     ticket: int

@@ -6,9 +6,10 @@ Each entity stands alone: one that cannot be stored never stops the next, and ne
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+from msgspec import Struct
 
 from pz_engine.compile.dag import Graph, SinkWriteNode, SourceLoadNode
 from pz_engine.errors.exceptions import PzStateError
@@ -20,8 +21,7 @@ _CARRIED: Final = "carried_forward"
 _REUSED: Final = "reused"
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failure(Struct, frozen=True):
     key: str
     reason: str
 

@@ -6,9 +6,10 @@ It is kept locally whatever the backend. A reader passes over lines that do not 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from pz_engine.base.file_locks import FileLock, LockHeldError
 from pz_engine.base.stable_json import compact_json, parse_json
@@ -31,8 +32,7 @@ _FIELDS: Final = (
 """Written name and attribute, in file order."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRecord:
+class AuditRecord(Struct, frozen=True):
     """One manual change; None for what does not apply."""
 
     at: str

@@ -6,10 +6,11 @@ A live run is recognised by its lock and always kept; journals and state are nev
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from pz_engine.base.file_locks import FileLock, LockHeldError, is_locked
 from pz_engine.state.run_history import LOCK_FILE, is_live, run_directories, started_at
@@ -21,8 +22,7 @@ STAGING_PARTS: Final = (*STAGING_DATABASE, "staging.duckdb.tmp", "spill")
 WORK_DIRECTORY: Final = Path(".pz") / "tmp"
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRule:
+class SweepRule(Struct, frozen=True):
     """Which runs a sweep takes, and how much of them."""
 
     keep_last: int = 1
@@ -35,8 +35,7 @@ class SweepRule:
     """Take the whole directory instead of the staging database."""
 
 
-@dataclass(frozen=True, slots=True)
-class SweepReport:
+class SweepReport(Struct, frozen=True):
     """What a sweep did, or would do."""
 
     swept: tuple[str, ...] = ()

@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from pz_engine.base.file_locks import is_locked
 from pz_engine.base.stable_json import parse_json
@@ -25,8 +26,7 @@ LOCK_FILE: Final = ".lock"
 _DATED = re.compile(r"([0-9]{8}T[0-9]{9})Z")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredRun(Struct, frozen=True):
     """A run directory with readable results."""
 
     directory: Path

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from pz_engine.base.atomic_files import write_atomically
 from pz_engine.base.clock import format_instant
@@ -36,8 +37,7 @@ FILE_NAME: Final = "run_results.json"
 _PARTITION_COUNTS: Final = ("total", "completed", "reused", "resumed")
 
 
-@dataclass(frozen=True, slots=True)
-class RunResults:
+class RunResults(Struct, frozen=True):
     """A past or present run's results."""
 
     run_id: str

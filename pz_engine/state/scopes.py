@@ -6,8 +6,9 @@ The text of an entry has a fixed order of fields; one malformed entry makes the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from pz_engine.model.run import ColumnType
 from pz_engine.state.store import SchemaBaseline, SyncTokenEntry, WatermarkEntry
@@ -15,8 +16,7 @@ from pz_engine.state.store import SchemaBaseline, SyncTokenEntry, WatermarkEntry
 Entry = TypeVar("Entry")
 
 
-@dataclass(frozen=True, slots=True)
-class Scope(Generic[Entry]):
+class Scope(Struct, Generic[Entry], frozen=True):
     """One kind of state."""
 
     name: str

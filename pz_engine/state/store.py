@@ -7,9 +7,10 @@ last saw.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.run import ColumnType
@@ -37,8 +38,7 @@ class KeyedStore(Protocol[Entry]):
         """Remove an entry and forget its version; idempotent."""
 
 
-@dataclass(frozen=True)
-class ScopedStore(Generic[Entry]):
+class ScopedStore(Struct, Generic[Entry], frozen=True):
     """A store that tells a host which state it holds; this is what a host decorates."""
 
     scope: str
@@ -66,8 +66,7 @@ class ScopedStore(Generic[Entry]):
         self.store.remove(key)
 
 
-@dataclass(frozen=True, slots=True)
-class WatermarkEntry:
+class WatermarkEntry(Struct, frozen=True):
     """A stored cursor value; all texts."""
 
     cursor: str
@@ -80,16 +79,14 @@ class WatermarkEntry:
     run_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class SyncTokenEntry:
+class SyncTokenEntry(Struct, frozen=True):
     """A stored opaque token."""
 
     token: str
     run_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaBaseline:
+class SchemaBaseline(Struct, frozen=True):
     """The accepted columns of an entity without a contract."""
 
     columns: tuple[ColumnType, ...]
@@ -108,8 +105,7 @@ def lost_race(key: str, ending: str) -> PzStateError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StateStores:
+class StateStores(Struct, frozen=True):
     """The stores of one run; close them when it ends."""
 
     watermarks: KeyedStore[WatermarkEntry]

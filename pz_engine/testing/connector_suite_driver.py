@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.fault_points import fault_point
@@ -37,8 +38,7 @@ LANDED = "staging.pz_suite_landed"
 """Relation that reads land in."""
 
 
-@dataclass(frozen=True)
-class ConnectorHarness:
+class ConnectorHarness(Struct, frozen=True):
     """What the suite must know about one connector to drive it."""
 
     connector: Connector

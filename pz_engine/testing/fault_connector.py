@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.connectors import registry
@@ -212,8 +213,7 @@ class _Source:
         return int(bound)
 
 
-@dataclass
-class _Partition:
+class _Partition(Struct):
     world: World
     spec: ReadSpec
     partition_id: str
@@ -239,7 +239,6 @@ class _Partition:
         return self.token if self.spec.options.get("feed") else None
 
 
-@dataclass
 class _CheckpointingPartition(_Partition):
     """A token is the `seq` of the last row yielded."""
 

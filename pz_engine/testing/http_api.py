@@ -8,15 +8,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True)
-class Request:
+
+class Request(Struct, frozen=True):
     """What was asked."""
 
     path: str
@@ -24,8 +24,7 @@ class Request:
     headers: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What is answered."""
 
     status: int = 200

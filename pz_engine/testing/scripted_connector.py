@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.connectors import registry
@@ -38,8 +39,7 @@ def rows(*ids: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"id": each, "name": f"n{each}"} for each in ids], schema=SCHEMA)
 
 
-@dataclass(frozen=True)
-class ReadCall:
+class ReadCall(Struct, frozen=True):
     """One read of one partition."""
 
     spec: ReadSpec
@@ -53,8 +53,7 @@ class ReadCall:
     cancel: CancelToken
 
 
-@dataclass(frozen=True)
-class WriteCall:
+class WriteCall(Struct, frozen=True):
     """One step of a write session: `batch` or `commit`."""
 
     spec: WriteSpec
@@ -156,8 +155,7 @@ class _Source(_Gated):
         return [kind(self._owner, spec, ordinal, identity, self.gate) for identity in self._owner.partitions]
 
 
-@dataclass
-class _Partition:
+class _Partition(Struct):
     owner: ScriptedConnector
     spec: ReadSpec
     ordinal: int
@@ -171,7 +169,6 @@ class _Partition:
         return self.owner.token(self.spec)
 
 
-@dataclass
 class _CheckpointingPartition(_Partition):
     """Offers a token after every batch: the number of batches yielded; goes on after them."""
 

@@ -10,14 +10,14 @@ import json
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from urllib.parse import unquote
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True)
-class ScriptedAnswer:
+
+class ScriptedAnswer(Struct, frozen=True):
     """An answer that is sent instead of the real one."""
 
     status: int
@@ -27,8 +27,7 @@ class ScriptedAnswer:
     """Do what was asked first, as when an answer is lost on its way."""
 
 
-@dataclass
-class _Entry:
+class _Entry(Struct):
     payload: str
     version: int
 

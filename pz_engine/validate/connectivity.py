@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.durations import format_duration
@@ -49,8 +50,7 @@ _Result = TypeVar("_Result")
 _Side = TypeVar("_Side", Source, Sink)
 
 
-@dataclass(frozen=True)
-class ConnectivityReport:
+class ConnectivityReport(Struct, frozen=True):
     """What tier 5 found."""
 
     report: ValidationReport
@@ -92,8 +92,7 @@ def check_connectivity(
     return ConnectivityReport(ValidationReport.of(problems, notes), schemas, unanswered)
 
 
-@dataclass
-class _ConnectionCheck:
+class _ConnectionCheck(Struct):
     """Everything about one connection, one question after the other."""
 
     compiled: CompiledProject

@@ -6,7 +6,8 @@ Text files have no types to compare: each value is tested when it is loaded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pz_engine.base.csv_headers import match_column
 from pz_engine.base.near_miss import did_you_mean
@@ -16,8 +17,7 @@ from pz_engine.model.contract_types import CONTRACT_TYPE_NAMES, duck_type_of
 _MOST_NAMES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Struct, frozen=True):
     """One declared column that the source has not, or not so."""
 
     column: str

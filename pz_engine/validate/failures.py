@@ -5,7 +5,7 @@ A connector's own message is shown; of any other exception only what holds no va
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pz_engine.base.redact import ErrorSummary, sanitize
 from pz_engine.duck.statement_error import DuckStatementError
@@ -17,8 +17,7 @@ _CORRECT = "correct the connection's settings"
 _KINDS = {"transient": _TRY_AGAIN, "permanent": _CORRECT}
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why a question was not answered, and what to do."""
 
     message: str

@@ -6,8 +6,10 @@ Nothing is landed, and a source is only ever attached read-only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
+
+from msgspec import Struct, structs
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.connectors.api import ReadSpec, Source
@@ -30,8 +32,7 @@ class SessionSetup(Protocol):
         """Run the steps that were not run yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """What was found of one entity."""
 
     columns: tuple[ColumnType, ...] | None = None
@@ -40,8 +41,7 @@ class Fetched:
     drift: tuple[Drift, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaReader:
+class SchemaReader(Struct, frozen=True):
     """Reads schemas of one connection, in a session of its own."""
 
     source: Source
@@ -101,7 +101,7 @@ class SchemaReader:
                 if alone.code != _MISSING_COLUMN:
                     return ()
                 drift = missing_column(name, ())
-                missing.append(replace(drift, hint=alone.hint or drift.hint))
+                missing.append(structs.replace(drift, hint=alone.hint or drift.hint))
         if len(missing) == len(contract) and not self._has_columns(spec):
             return ()
         return tuple(missing)

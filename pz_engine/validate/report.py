@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pz_engine.errors.collector import ProblemCollector
 from pz_engine.errors.diagnostics import Diagnostic, ordered
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationReport:
+class ValidationReport(Struct, frozen=True):
     """Findings of one tier; a tier without errors passed."""
 
     errors: tuple[Diagnostic, ...] = ()

@@ -7,8 +7,10 @@ library is loaded only for options that the simple rules here cannot wave throug
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pz_engine.base.near_miss import closest, did_you_mean
 
@@ -31,8 +33,7 @@ _KNOWN_KEYWORDS = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaFinding:
+class SchemaFinding(Struct, frozen=True):
     """One way in which options do not fit their schema."""
 
     cause: str

@@ -6,9 +6,10 @@ Groups keep the order of the data's way, rows are sorted by name and change in p
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct, field
 
 from pz_engine.cli.render.console import MARKERS, data_warning, rows_text
 from pz_engine.cli.render.hints import bottleneck
@@ -27,8 +28,7 @@ _STYLES = {NodeStatus.SUCCESS: "green", NodeStatus.FAILED: "red", NodeStatus.SKI
 _PROVENANCE = {"reused": "(reused)", "carried_forward": "(carried forward)"}
 
 
-@dataclass(frozen=True, slots=True)
-class TreeLine:
+class TreeLine(Struct, frozen=True):
     """One line: the guides before the text, the text, and how the text looks."""
 
     guides: str
@@ -40,8 +40,7 @@ class TreeLine:
         return f"{self.guides}{self.text}"
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(Struct):
     name: str
     kind: NodeKind
     started_at: datetime | None = None

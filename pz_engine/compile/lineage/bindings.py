@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pz_engine.compile.lineage.values import ColumnSource
 from pz_engine.duck.quoting import STAGING_SCHEMA
@@ -46,8 +48,7 @@ class Certainty(Enum):
     DOUBT = "doubt"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a relation or of a query's output."""
 
     name: str | None
@@ -62,8 +63,7 @@ UNKNOWN = Column(None, None)
 GAP = Column(None, None, is_gap=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """Result of a lookup."""
 
     certainty: Certainty
@@ -75,8 +75,7 @@ _DOUBT = Hit(Certainty.DOUBT)
 _FOUND_UNKNOWN = Hit(Certainty.FOUND)
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """One relation of a FROM clause."""
 
     columns: tuple[Column, ...] = (GAP,)
@@ -121,8 +120,7 @@ class Relation:
         return _DOUBT
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """A column that a join made of columns of the same name."""
 
     name: str
@@ -136,8 +134,7 @@ class Merged:
     """A reference is called as it is written (full joins)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bindings:
+class Bindings(Struct, frozen=True):
     """A FROM clause."""
 
     relations: tuple[Relation, ...] = ()

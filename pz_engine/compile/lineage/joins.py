@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pz_engine.compile.lineage.bindings import Bindings, Certainty, Column, Hit, Merged, Sources, fold_case
 
 
-@dataclass(frozen=True, slots=True)
-class JoinShape:
+class JoinShape(Struct, frozen=True):
     """What of a join decides about its columns."""
 
     side: str = ""

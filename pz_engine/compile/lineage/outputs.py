@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pz_engine.compile.lineage.bindings import GAP, Column, fold_case
 from pz_engine.compile.lineage.joins import united

@@ -6,8 +6,8 @@ Conditions decide which rows exist and are no part of a column, except inside a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from pz_engine.compile.lineage.bindings import GAP, UNKNOWN, Column, Relation, Sources, fold_case

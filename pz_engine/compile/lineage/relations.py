@@ -6,9 +6,9 @@ Anything that is neither a node nor a query, such as a table function, has unkno
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from pz_engine.compile.lineage.bindings import Bindings, Column, Relation, fold_case

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pz_engine.compile.lineage.bindings import UNKNOWN, Bindings, Certainty, Column, fold_case
 
@@ -11,8 +13,7 @@ CommonTables = Mapping[str, tuple[Column, ...]]
 """Columns of the common table expressions that can be named here, by folded name."""
 
 
-@dataclass(slots=True)
-class Scope:
+class Scope(Struct):
     """A SELECT whose list is being read from left to right."""
 
     bindings: Bindings = field(default_factory=Bindings)

@@ -6,8 +6,8 @@ Anything that cannot be listed for certain is None.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from pz_engine.compile.lineage.bindings import GAP, Column, fold_case

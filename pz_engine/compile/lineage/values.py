@@ -6,15 +6,15 @@ Unknown is None and never an empty list: an empty one says that a column depends
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 UNKNOWN_COLUMNS = "*"
 """Name of the only entry of a pipeline whose columns cannot be listed."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ColumnSource:
+class ColumnSource(Struct, frozen=True, order=True):
     """A column of a node that a pipeline reads directly."""
 
     node: str
@@ -23,8 +23,7 @@ class ColumnSource:
     column: str
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnLineage:
+class ColumnLineage(Struct, frozen=True):
     """One output column."""
 
     name: str
@@ -32,8 +31,7 @@ class ColumnLineage:
     """Sorted; empty for an expression over no column, None when it cannot be known."""
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineLineage:
+class PipelineLineage(Struct, frozen=True):
     """The output columns of one pipeline, in order; a single unknown `*` when they cannot be listed."""
 
     name: str

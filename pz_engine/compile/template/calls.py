@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from pz_engine.model.entity import ReadSide, WriteSide
 from pz_engine.model.pipeline import PipelineFile
@@ -25,8 +25,7 @@ def watermark_sentinel(connection: str, entity: str) -> str:
     return f"{WATERMARK_MARKER}{connection}.{entity}"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceCall:
+class SourceCall(Struct, frozen=True):
     """One `source()`."""
 
     connection: str
@@ -36,8 +35,7 @@ class SourceCall:
     """What the call declared; None for a bare call."""
 
 
-@dataclass(frozen=True, slots=True)
-class SinkCall:
+class SinkCall(Struct, frozen=True):
     """One `sink()`."""
 
     connection: str
@@ -48,16 +46,14 @@ class SinkCall:
     """What the call declared; None for a bare call."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefCall:
+class RefCall(Struct, frozen=True):
     """One `ref()`."""
 
     pipeline: str
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class WatermarkCall:
+class WatermarkCall(Struct, frozen=True):
     """One `watermark()`."""
 
     connection: str
@@ -70,8 +66,7 @@ class WatermarkCall:
         return watermark_sentinel(self.connection, self.entity)
 
 
-@dataclass(slots=True)
-class RecordedCalls:
+class RecordedCalls(Struct):
     """Calls of one pipeline in the order they were evaluated."""
 
     sources: list[SourceCall] = field(default_factory=list)
@@ -81,8 +76,7 @@ class RecordedCalls:
     uses_run_identity: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedPipeline:
+class RenderedPipeline(Struct, frozen=True):
     """A pipeline after its template ran."""
 
     file: PipelineFile

@@ -7,10 +7,10 @@ of a file's problems are found in one rendering.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from jinja2.runtime import Undefined
+from msgspec import Struct, field
 
 from pz_engine.base.near_miss import closest, is_one_edit_apart
 from pz_engine.base.plain_text import forbidden_character
@@ -44,8 +44,7 @@ from pz_engine.model.entity import staging_name
 _MOST_SUGGESTIONS = 20
 
 
-@dataclass(slots=True)
-class RenderScope:
+class RenderScope(Struct):
     """Everything the functions of one pipeline see."""
 
     pipeline: str

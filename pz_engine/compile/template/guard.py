@@ -7,11 +7,11 @@ template can do follows from this file, `values.py` and the environment alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
+from msgspec import Struct
 
 from pz_engine.base.plain_text import forbidden_character
 from pz_engine.compile.template.spelling import FUNCTIONS, RUN_CONSTANTS
@@ -41,8 +41,7 @@ _PLAIN_NODES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Something that is not part of the language."""
 
     message: str

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
+from msgspec import Struct, field
 
 FUNCTIONS = ("source", "ref", "sink", "watermark", "var", "env")
 """Functions that a template may call."""
@@ -53,16 +53,14 @@ _WORD_OPERATORS = frozenset({"and", "or", "not", "in", "is", "if", "else"})
 _LONG_NUMBER = re.compile(rf"[0-9a-fA-F_]{{{MAX_DIGITS + 1},}}")
 
 
-@dataclass
-class _Block:
+class _Block(Struct):
     """An open condition, loop or block of `set`."""
 
     word: str
     branches: int = 0
 
 
-@dataclass
-class _Bracket:
+class _Bracket(Struct):
     """An open bracket of an expression, or the whole of it."""
 
     kind: str

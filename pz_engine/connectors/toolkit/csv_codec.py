@@ -6,10 +6,12 @@ import contextlib
 import csv
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.csv_headers import header_names, match_column
@@ -48,8 +50,7 @@ class _ColumnMisfitError(Exception):
         super().__init__(column)
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(Struct, frozen=True):
     """The first line of a file."""
 
     fields: Sequence[str]
@@ -57,8 +58,7 @@ class _Header:
     """Field of each column of the contract, in its order; None for one that a folder gives."""
 
 
-@dataclass(frozen=True, slots=True)
-class CsvPartition:
+class CsvPartition(Struct, frozen=True):
     """Some of an entity's files, read one after another."""
 
     files: Sequence[Path]

@@ -10,9 +10,10 @@ import itertools
 import os
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.base.csv_records import LONGEST_ROW_BYTES
@@ -39,8 +40,7 @@ MOST_PIECE_BYTES = 4 * 1024**2
 _MARK = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class CsvRange:
+class CsvRange(Struct, frozen=True):
     """Consecutive records of a file, the header never among them."""
 
     version: FileVersion

@@ -6,8 +6,9 @@ An option that means nothing for its format is refused, never ignored.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 FORMATS = ("csv", "json", "parquet", "tsv")
 """Formats of this version, in ordinal order."""
@@ -56,8 +57,7 @@ _PARQUET_COMPRESSIONS = ("snappy", "zstd", "gzip", "none")
 _SUFFIXES = {"gzip": ".gz", "zstd": ".zst"}
 
 
-@dataclass(frozen=True, slots=True)
-class OptionProblem:
+class OptionProblem(Struct, frozen=True):
     """Why an option is refused."""
 
     code: str
@@ -65,8 +65,7 @@ class OptionProblem:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileReadOptions:
+class FileReadOptions(Struct, frozen=True):
     """Read options with defaults filled in."""
 
     format: str
@@ -103,8 +102,7 @@ class FileReadOptions:
         return self.format in {"csv", "tsv"}
 
 
-@dataclass(frozen=True, slots=True)
-class FileWriteOptions:
+class FileWriteOptions(Struct, frozen=True):
     """Write options with defaults filled in."""
 
     format: str

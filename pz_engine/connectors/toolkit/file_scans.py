@@ -7,8 +7,10 @@ the map always has the whole header of a file in the file's order, and files wit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pz_engine.base.csv_headers import header_names, match_column
 from pz_engine.base.csv_records import LONGEST_ROW_BYTES
@@ -40,8 +42,7 @@ _EVERY_FILE = 2**31 - 1
 _GLOB_CHARACTERS = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
 
 
-@dataclass(frozen=True, slots=True)
-class FileSet:
+class FileSet(Struct, frozen=True):
     """The files one entity is read from."""
 
     files: tuple[Path, ...]
@@ -143,8 +144,7 @@ def _json_scan(found: FileSet, options: FileReadOptions, contract: Mapping[str, 
     return NativeScan(fragment=f"read_json({fixed}, {whole})", mechanism="read_json", schema_inferred=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _HeaderGroup:
+class _HeaderGroup(Struct, frozen=True):
     """Files whose header lines are the same."""
 
     names: tuple[str, ...]

@@ -7,7 +7,8 @@ statement's profile, and a count nobody took is left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pz_engine.base.cancellation import Cancelled
 from pz_engine.compile.dag import Node, PipelineNode, SinkWriteNode, SourceLoadNode
@@ -31,8 +32,7 @@ from pz_engine.model.run import ColumnType
 _SQL_ERRORS = frozenset({"ConversionException", "OutOfRangeException", "InvalidInputException", "BinderException"})
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """Working state of one attempt."""
 
     scans: dict[str, PreparedScan] = field(default_factory=dict)

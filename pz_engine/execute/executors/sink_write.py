@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.base.cancellation import Cancelled
 from pz_engine.base.fault_points import fault_point
@@ -57,8 +58,7 @@ def _copy(attempt: Attempt, node: SinkWriteNode, *, has_unique_keys: bool) -> Ex
     )
 
 
-@dataclass(slots=True)
-class _Stream:
+class _Stream(Struct):
     """Counters of one universal write."""
 
     rows: int = 0

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pz_engine.duck.session import DuckCursor
 from pz_engine.execute.ledgers.fingerprint import Fingerprint
 from pz_engine.execute.ledgers.partition_ledger import META_SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """What a destination has confirmed."""
 
     rows: int

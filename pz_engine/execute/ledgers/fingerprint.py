@@ -5,13 +5,12 @@ Hashes differ between DuckDB versions; a fingerprint that does not match only co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pz_engine.duck.session import DuckCursor
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Struct, frozen=True):
     """Content of a relation."""
 
     rows: int

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from pz_engine.duck.session import DuckCursor
 
@@ -40,8 +41,7 @@ class Origin(str, Enum):
     """Landed by the run that this one continues."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """Where a partition may go on."""
 
     token: str
@@ -49,8 +49,7 @@ class Checkpoint:
     """Rows of the part table that the token covers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """How far along its cursor a load was known to be complete when its oldest rows were read."""
 
     value: str | None

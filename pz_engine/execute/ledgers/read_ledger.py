@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pz_engine.duck.session import DuckCursor
 from pz_engine.execute.ledgers.partition_ledger import META_SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedRead:
+class RecordedRead(Struct, frozen=True):
     """One finished read, as canonical cursor values."""
 
     lower: str | None = None

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
 
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.http_log import without_http_log
@@ -28,8 +29,7 @@ _WAIT_STEP: Final = 0.2
 _TAG = re.compile(r'\s*(?:W/)?"([1-9][0-9]{0,17})"\s*')
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A usable answer."""
 
     status: int

@@ -5,7 +5,6 @@ PZ_FUZZ=20000 makes a long hunt; the default keeps the suite quick.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pz_engine.compile.builder import RunIdentity, compile_files
 from pz_engine.compile.dag import CompiledProject
@@ -100,11 +100,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> ProjectFiles:
 def test_any_template_compiles_or_is_refused(files: ProjectFiles, text: str) -> None:
     """Random text of both spellings ends in a graph or in the aggregate, compiled or only looked over."""
     pipeline = PipelineFile("p", "pipelines/p.sql", text)
-    judge(
-        lambda: compile_files(
-            dataclasses.replace(files, pipelines=(*files.pipelines, pipeline)), env=ENV, identity=IDENTITY
-        )
-    )
+    judge(lambda: compile_files(replace(files, pipelines=(*files.pipelines, pipeline)), env=ENV, identity=IDENTITY))
     problems = ProblemCollector()
     lint_templates([pipeline], {"p", "q", "e"}, problems)
     assert {problem.code for problem in problems.errors} <= {"PZ0104", "PZ0201"}

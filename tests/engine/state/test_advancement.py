@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from pz_engine.compile.dag import CheckNode, Graph, PipelineNode, SinkWriteNode, SourceLoadNode
 from pz_engine.model.checks import Check, CheckType
@@ -24,7 +25,7 @@ CHECK = CheckNode(
 SINK = SinkWriteNode(
     id="s", name="out.x", depends_on=("p",), file="connections.yml", connection="out", entity="x", pipeline="clean"
 )
-SECOND = replace(SINK, id="t", name="out.y", entity="y")
+SECOND = structs.replace(SINK, id="t", name="out.y", entity="y")
 GRAPH = Graph((LOAD, OTHER, CLEAN, CHECK, SINK, SECOND))
 CANDIDATE = WatermarkCandidate("id", "bigint", "10")
 
@@ -175,7 +176,7 @@ def test_guard_needs_no_list_of_the_whole_store(scene: Scene) -> None:
         def list_all(self) -> None:
             return None
 
-    scene.stores = replace(scene.stores, watermarks=Unlistable())
+    scene.stores = structs.replace(scene.stores, watermarks=Unlistable())
     held = scene.advance(load(value="99"), sink(SINK), sink(SECOND), observed=observed)
     assert held == {"a.b": "this run captured a smaller value than the stored one"}
 
@@ -193,7 +194,7 @@ def test_store_that_raises_is_isolated_per_entity(scene: Scene) -> None:
 
         def remove(self, key: str) -> None: ...
 
-    scene.stores = replace(scene.stores, watermarks=Broken())
+    scene.stores = structs.replace(scene.stores, watermarks=Broken())
     held = scene.advance(load(), load(OTHER), sink(SINK), sink(SECOND))
     assert set(held) == {"a.b", "a.c"}
     assert len(scene.notes) == 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.connectors.fragments import AttachStep
 from pz_engine.connectors.toolkit.aliases import session_name
@@ -17,8 +18,7 @@ _MAGIC = b"DUCK"
 _MAGIC_OFFSET = 8
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseFile:
+class DatabaseFile(Struct, frozen=True):
     """A DuckDB file; it may not exist yet."""
 
     path: Path

@@ -7,10 +7,11 @@ until a larger value, or the end of the crawl, shows that the group is complete.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any
+
+from msgspec import Struct
 
 Row = dict[str, Any]
 
@@ -20,8 +21,7 @@ _WINDOW = "raise max_pages, or make max_window smaller"
 _BOUND = "raise max_pages, or hand the bound to the server: query: { since: '{{ watermark }}' }"
 
 
-@dataclass(frozen=True, slots=True)
-class Objection:
+class Objection(Struct, frozen=True):
     """Why a crawl must not end early."""
 
     cause: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
+
+from msgspec import Struct
 
 from pz_engine.connectors.builtin.http.bindings import binding_problem
 from pz_engine.connectors.builtin.http.json_text import pointer_parts
@@ -92,8 +93,7 @@ _PLAIN: Final = "use plain characters on one line, without blanks around them"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class OptionProblem:
+class OptionProblem(Struct, frozen=True):
     """One rule that an option breaks."""
 
     message: str

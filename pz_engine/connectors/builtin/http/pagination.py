@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import httpx
+from msgspec import Struct
 
 from pz_engine.connectors.builtin.http.addresses import joined
 from pz_engine.connectors.builtin.http.json_text import find, pointer_parts
@@ -16,8 +16,7 @@ from pz_engine.errors.exceptions import PzConnectorError
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """What a pagination may look at."""
 
     url: httpx.URL
@@ -45,8 +44,7 @@ class Pagination(Protocol):
         """Return the request after a page, or None when there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class SinglePage:
+class SinglePage(Struct, frozen=True):
     """One request."""
 
     ends_when_empty: bool = True
@@ -60,8 +58,7 @@ class SinglePage:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class LinkHeader:
+class LinkHeader(Struct, frozen=True):
     """The server names the next page in a `Link` header."""
 
     ends_when_empty: bool = False
@@ -115,8 +112,7 @@ def _parameters(header: str, position: int) -> tuple[list[tuple[str, str]], int]
     return [(name.strip().lower(), value.strip()) for name, _, value in pairs], position
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedPages:
+class NumberedPages(Struct, frozen=True):
     """A parameter counts pages (`page`) or records (`offset`)."""
 
     param: str
@@ -140,8 +136,7 @@ class NumberedPages:
         return page.url.copy_set_param(self.param, str(number + step))
 
 
-@dataclass(frozen=True, slots=True)
-class CursorToken:
+class CursorToken(Struct, frozen=True):
     """Each page holds the token of the next one."""
 
     pointer: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import Struct
 
 from pz_engine.connectors.builtin.http.conversion import MisfitValueError, converter_of, is_text
 from pz_engine.connectors.builtin.http.json_text import (
@@ -29,8 +30,7 @@ PAGE: Final = "pz_page"
 FETCHED_AT: Final = "pz_fetched_at"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One record of a page."""
 
     value: Any

@@ -11,11 +11,11 @@ import email.utils
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 import httpx
+from msgspec import Struct
 
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.clock import SystemClock
@@ -49,8 +49,7 @@ class GoneError(PzConnectorError):
     """The server says that what was asked for is gone for good."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """A successful answer."""
 
     url: httpx.URL
@@ -60,8 +59,7 @@ class Response:
     text: str
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """A connection's configuration, checked."""
 
     base_url: httpx.URL

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pz_engine.base.date_tokens import has_date_tokens
 from pz_engine.connectors.api import ReadSpec
@@ -28,8 +29,7 @@ from pz_engine.model.policies import Strategy
 ENGINE_FOLDER_HINT = "choose a 'path' outside of it, for example path: out"
 
 
-@dataclass(frozen=True, slots=True)
-class Locations:
+class Locations(Struct, frozen=True):
     """Paths of one connection."""
 
     connection: str

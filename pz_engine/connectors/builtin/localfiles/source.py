@@ -6,8 +6,9 @@ Parquet and json are read by DuckDB only; csv and tsv also come as Arrow batches
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from pz_engine.base.cancellation import CancelToken
 from pz_engine.connectors.api import Partition, ReadHints, ReadSpec
