@@ -92,13 +92,13 @@ def bench_journal(rounds: int) -> None:
     off: list[float] = []
     for _ in range(rounds):
         for samples, consumer in ((on, write), (off, silent)):
-            RunJournal.__call__ = consumer  # type: ignore[method-assign]
+            RunJournal.__call__ = consumer  # type: ignore[method-assign, assignment]
             started = time.process_time()
             outcome = run_project(request)
             samples.append(time.process_time() - started)
             assert outcome.exit_code == 0
             assert len(outcome.results) == NODES
-    RunJournal.__call__ = write  # type: ignore[method-assign]
+    RunJournal.__call__ = write  # type: ignore[method-assign, assignment]
     ratio = statistics.median(on) / statistics.median(off)
     print(f"run of {NODES} nodes: {spread(on, 's')} of CPU with its journal, {spread(off, 's')} without: {ratio:.3f}")
 

@@ -5,6 +5,7 @@ A live run is recognised by its lock and always kept; journals and state are nev
 
 from __future__ import annotations
 
+import os
 import shutil
 from datetime import datetime
 from pathlib import Path
@@ -75,10 +76,13 @@ def sweep(project_dir: Path, rule: SweepRule, *, dry_run: bool = False) -> Sweep
     failures: list[str] = []
     kept = stale = freed = 0
     for rank, directory in enumerate(run_directories(project_dir)):
+        parts = _parts_to_delete(directory, rank, rule)
+        if not parts and rank >= rule.keep_last:
+            kept += 1  # nothing to take, as of most runs of a long history; whether it lives is not worth a lock
+            continue
         if is_live(directory):
             live.append(directory.name)
             continue
-        parts = _parts_to_delete(directory, rank, rule)
         size, error = _delete(directory, parts, dry_run=dry_run)
         freed += size or 0
         failures.extend(_sentence(project_dir, directory, error))
@@ -103,7 +107,11 @@ def _parts_to_delete(directory: Path, rank: int, rule: SweepRule) -> list[Path]:
             return []
     if rule.purge:
         return [directory]
-    has_database = any((directory / part).exists() for part in STAGING_DATABASE)
+    try:
+        with os.scandir(directory) as entries:
+            has_database = any(entry.name in STAGING_DATABASE for entry in entries)
+    except OSError:
+        return []
     return [directory / part for part in STAGING_PARTS] if has_database else []
 
 

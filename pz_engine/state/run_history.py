@@ -6,6 +6,7 @@ behind every one that does.
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +24,7 @@ RUNS_DIRECTORY: Final = Path(".pz") / "runs"
 HOST_FILE: Final = "host.json"
 LOCK_FILE: Final = ".lock"
 
-_DATED = re.compile(r"([0-9]{8}T[0-9]{9})Z")
+_DATED = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{3})Z")
 
 
 class StoredRun(Struct, frozen=True):
@@ -63,8 +64,9 @@ def started_at(name: str) -> datetime | None:
     match = _DATED.match(name)
     if match is None:
         return None
+    year, month, day, hour, minute, second, millisecond = map(int, match.groups())
     try:
-        return datetime.strptime(f"{match[1]}000", "%Y%m%dT%H%M%S%f").replace(tzinfo=timezone.utc)
+        return datetime(year, month, day, hour, minute, second, millisecond * 1000, timezone.utc)
     except ValueError:
         return None
 
@@ -78,7 +80,8 @@ def run_directories(project_dir: Path) -> tuple[Path, ...]:
     """Return every run directory, newest first; links and files are no run directories."""
     root = project_dir / RUNS_DIRECTORY
     try:
-        names = [entry.name for entry in root.iterdir() if entry.is_dir() and not entry.is_symlink()]
+        with os.scandir(root) as entries:  # tells kinds without asking for each, and there may be thousands
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return ()
     return tuple(root / name for name in newest_first(names))
