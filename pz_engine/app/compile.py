@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pz_engine.app.open_project import open_project
 from pz_engine.base.atomic_files import write_atomically
 from pz_engine.base.stable_json import pretty_json
+from pz_engine.base.state_folder import locate_state
 from pz_engine.compile.dag import CompiledProject, PipelineNode
 from pz_engine.compile.manifest import build_manifest, compiled_sql_text
 from pz_engine.config.project_file import read_project_name
@@ -26,6 +27,7 @@ def compile_project(
     vars: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
     env: Mapping[str, str] | None = None,
     keep_env_names: bool = False,
+    state_dir: Path | None = None,
 ) -> CompiledProject:
     """Compile without side effects: no network, no data, no writes; problems are values on the result.
 
@@ -38,6 +40,7 @@ def compile_project(
         keep_env_names: leave every `${NAME}` as it is written, and an `env()` of an unset variable as its name; for
             hosts that only show the project and know the values when it runs. Where the names alone do not compile,
             such as a number in the middle of SQL, those that are set take their values.
+        state_dir: what stands in for the project's `.pz`; `PZ_STATE_DIR` says it otherwise.
     """
     modes: tuple[Literal["resolve", "keep", "keep_unset"], ...] = (
         ("keep", "keep_unset") if keep_env_names else ("resolve",)
@@ -45,12 +48,12 @@ def compile_project(
     problems: tuple[Diagnostic, ...] = ()
     for mode in modes:
         try:
-            return open_project(project_dir, vars=vars, env=env, env_names=mode)
+            return open_project(project_dir, vars=vars, env=env, env_names=mode, state_dir=state_dir)
         except PzValidationError as error:
             problems = error.errors
     name = read_project_name(project_dir)
     named = Project(name, "") if name is not None else None
-    return CompiledProject(project_dir.absolute(), named, problems=problems)
+    return CompiledProject(project_dir.absolute(), locate_state(project_dir, state_dir), named, problems=problems)
 
 
 def write_compile_artifacts(compiled: CompiledProject, selected: frozenset[str]) -> Path:
@@ -59,7 +62,7 @@ def write_compile_artifacts(compiled: CompiledProject, selected: frozenset[str])
     Raises:
         OSError: the directory cannot be written.
     """
-    target = compiled.project_dir / ".pz" / "target"
+    target = compiled.state_dir / "target"
     write_atomically(target / "manifest.json", pretty_json(build_manifest(compiled, selected)))
     for node in compiled.nodes:
         if isinstance(node, PipelineNode) and node.id in selected:
@@ -77,7 +80,7 @@ def column_lineage(compiled: CompiledProject) -> tuple[PipelineLineage, ...]:
     from pz_engine.compile.lineage.project import trace_project
     from pz_engine.validate.schema_cache import read_schema_cache
 
-    return trace_project(compiled, read_schema_cache(compiled.project_dir))
+    return trace_project(compiled, read_schema_cache(compiled.state_dir))
 
 
 def write_lineage(compiled: CompiledProject, selected: frozenset[str]) -> None:
@@ -90,7 +93,7 @@ def write_lineage(compiled: CompiledProject, selected: frozenset[str]) -> None:
 
     names = {node.name for node in compiled.nodes if node.id in selected and isinstance(node, PipelineNode)}
     found = [pipeline for pipeline in column_lineage(compiled) if pipeline.name in names]
-    target = compiled.project_dir / ".pz" / "target"
+    target = compiled.state_dir / "target"
     write_atomically(target / "lineage.json", pretty_json(build_lineage(found)))
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from pz_engine.base.state_folder import locate_state, shown_in_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.events.journal_reader import JournalEnds, JournalReader, read_ends
@@ -18,7 +19,7 @@ from pz_engine.events.run_stats import RunSummary, fold, rebuild
 from pz_engine.state.run_history import LOCK_FILE, RUNS_DIRECTORY, is_live, newest_first
 from pz_engine.state.run_results import FILE_NAME, read_results
 
-JOURNAL_DIRECTORY: Final = Path(".pz") / "journal"
+JOURNAL_DIRECTORY: Final = "journal"
 
 
 class RunHistory(Struct, frozen=True):
@@ -39,7 +40,7 @@ def list_journals(project_dir: Path, *, env: Mapping[str, str] | None = None) ->
         PzValidationError: there is no `project.yml`, or its `state:` is wrong.
     """
     load_state_settings(project_dir, env=os.environ if env is None else env)
-    directory = project_dir / JOURNAL_DIRECTORY
+    directory = locate_state(project_dir, env=env) / JOURNAL_DIRECTORY
     try:
         names = [path.stem for path in directory.iterdir() if path.suffix == SUFFIX and _is_plain_file(path)]
     except OSError:
@@ -55,11 +56,12 @@ def show_run(project_dir: Path, run_id: str, *, env: Mapping[str, str] | None = 
         PzValidationError: there is no `project.yml`, or its `state:` is wrong.
     """
     load_state_settings(project_dir, env=os.environ if env is None else env)
-    path = _journal_path(project_dir, run_id)
+    state_dir = locate_state(project_dir, env=env)
+    path = _journal_path(state_dir, run_id)
     found = _read_journal(path) if path is not None else "is gone"
     if isinstance(found, RunHistory):
         return found
-    results = read_results(project_dir / RUNS_DIRECTORY / run_id / FILE_NAME) if is_legal_run_id(run_id) else None
+    results = read_results(state_dir / RUNS_DIRECTORY / run_id / FILE_NAME) if is_legal_run_id(run_id) else None
     if results is not None:
         return RunHistory(rebuild(run_id, results.status, results.results), journal_problem=found)
     if path is None:
@@ -67,7 +69,7 @@ def show_run(project_dir: Path, run_id: str, *, env: Mapping[str, str] | None = 
     raise PzStateError(
         "PZ0502",
         f"the journal of run '{run_id}' {found}, and the run left no results",
-        hint=f"delete {(JOURNAL_DIRECTORY / path.name).as_posix()} if nobody needs it, or use the pz that wrote it",
+        hint=f"delete {shown_in_state(path, state_dir)} if nobody needs it, or use the pz that wrote it",
     )
 
 
@@ -87,10 +89,11 @@ def follow_run(
         PzValidationError: there is no `project.yml`, or its `state:` is wrong.
     """
     load_state_settings(project_dir, env=os.environ if env is None else env)
-    path = _journal_path(project_dir, run_id)
+    state_dir = locate_state(project_dir, env=env)
+    path = _journal_path(state_dir, run_id)
     if path is None:
         raise _no_such_run(run_id)
-    directory = project_dir / RUNS_DIRECTORY / run_id
+    directory = state_dir / RUNS_DIRECTORY / run_id
     return JournalTail(path, stop=stop, is_running=lambda: _is_running(directory))
 
 
@@ -120,11 +123,11 @@ def _is_running(directory: Path) -> bool | None:
     return is_live(directory) if (directory / LOCK_FILE).exists() else None
 
 
-def _journal_path(project_dir: Path, run_id: str) -> Path | None:
+def _journal_path(state_dir: Path, run_id: str) -> Path | None:
     """Return a run's journal; a name that could lead elsewhere, a link or anything but a file is none."""
     if not is_legal_run_id(run_id):
         return None
-    path = project_dir / JOURNAL_DIRECTORY / f"{run_id}{SUFFIX}"
+    path = state_dir / JOURNAL_DIRECTORY / f"{run_id}{SUFFIX}"
     return path if _is_plain_file(path) else None
 
 

@@ -60,6 +60,9 @@ class RunRequest:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Laid over the process environment for `${NAME}` and `env()` of this run only."""
 
+    state_dir: Path | None = None
+    """What stands in for the project's `.pz`, relative to the project; `PZ_STATE_DIR` says it otherwise."""
+
     mode: Literal["run", "test"] = "run"
     selection: Selection = field(default_factory=Selection)
     fail_fast: bool = False

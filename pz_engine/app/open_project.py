@@ -14,6 +14,7 @@ from msgspec import structs
 from pz_engine.app.host import overlay_environment
 from pz_engine.app.state_url import point_state_at, with_state_url
 from pz_engine.base.hidden_values import HiddenValues, RecordingEnvironment
+from pz_engine.base.state_folder import locate_state
 from pz_engine.compile.builder import RunIdentity, compile_files
 from pz_engine.compile.dag import CompiledProject
 from pz_engine.compile.template.lint import lint_templates
@@ -42,6 +43,7 @@ def open_project(
     identity: RunIdentity | None = None,
     env_names: Literal["resolve", "keep", "keep_unset"] = "resolve",
     state_url: str | None = None,
+    state_dir: Path | None = None,
     instance: DuckInstance | None = None,
 ) -> CompiledProject:
     """Load and compile.
@@ -53,6 +55,7 @@ def open_project(
         env_names: `keep` leaves every `${NAME}` as it is written, set or not, and an `env()` of an unset variable as its
             name; `keep_unset` does so for unset ones only. Neither reports an unset variable.
         state_url: endpoint that `state:` is pointed at for this invocation.
+        state_dir: what stands in for the project's `.pz`; `PZ_STATE_DIR` says it otherwise.
         identity: run id and start for templates; verbs that do not run leave it out and get an invented one.
         instance: the DuckDB to parse with; a new one without it.
 
@@ -71,7 +74,11 @@ def open_project(
         raise PzValidationError(ordered([*error.errors, *_template_problems(project_dir)])) from None
     compiled = compile_files(files, env=rendered, identity=identity or _invented_identity(), parser=SqlParser(instance))
     secrets = {name: value for name, value in environment.used.items() if name not in _PLAIN_VARIABLES}
-    compiled = replace(compiled, hidden=HiddenValues.of(secrets, vars or {}))
+    compiled = replace(
+        compiled,
+        hidden=HiddenValues.of(secrets, vars or {}),
+        state_dir=locate_state(project_dir, state_dir, overlay_environment(env or {})),
+    )
     if state_url is None or compiled.project is None:
         return compiled
     try:

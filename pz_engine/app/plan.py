@@ -119,7 +119,7 @@ def write_plan(compiled: CompiledProject, plan: ExecutionPlan) -> None:
     Raises:
         OSError: the directory cannot be written.
     """
-    path = compiled.project_dir / ".pz" / "target" / "plan.json"
+    path = compiled.state_dir / "target" / "plan.json"
     write_atomically(path, pretty_json(plan_document(plan)), durable=False)
 
 

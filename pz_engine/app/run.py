@@ -17,11 +17,13 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from pz_engine.app.host import RunOutcome, RunRequest
+from pz_engine.app.host import RunOutcome, RunRequest, overlay_environment
 from pz_engine.app.run_notes import RunNotes
 from pz_engine.app.run_preparation import PreparedRun, prepare_run
+from pz_engine.app.state_owner import mark_owner
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.fault_points import fault_point
+from pz_engine.base.state_folder import STATE_FOLDER, locate_state, shown_in_state
 from pz_engine.base.stop_signals import stop_signals
 from pz_engine.compile.builder import RunIdentity
 from pz_engine.compile.dag import SinkWriteNode, SourceLoadNode
@@ -91,9 +93,10 @@ def run_project(request: RunRequest) -> RunOutcome:
 
 def _free_run_id(request: RunRequest, started_at: datetime) -> str:
     """Make an id that no run of the project has; two runs may start in the same millisecond."""
+    state_dir = locate_state(request.project_dir, request.state_dir, overlay_environment(request.env))
     while True:
         run_id = mint_run_id(started_at, request.random)
-        if not (request.project_dir / RUNS_DIRECTORY / run_id).exists():
+        if not (state_dir / RUNS_DIRECTORY / run_id).exists():
             return run_id
 
 
@@ -122,8 +125,8 @@ class _Run:
         self._run_id = run_id
         self._started_at = started_at
         self._note = notes
-        self._project_dir = prepared.compiled.project_dir
-        self._directory = RunDirectory(self._project_dir, run_id)
+        self._state_dir = prepared.compiled.state_dir
+        self._directory = RunDirectory(self._state_dir, run_id)
         self._closing = contextlib.ExitStack()
 
     def execute(self) -> RunOutcome:
@@ -133,11 +136,12 @@ class _Run:
             return self._execute()
 
     def _execute(self) -> RunOutcome:
-        newest = next(iter(run_directories(self._project_dir)), None)
+        newest = next(iter(run_directories(self._state_dir)), None)
         start = start_of(newest.name) if newest is not None else None
         # Compared with now: a run that started while this one prepared is newer than this one's id, but never than now.
         is_behind = start is not None and start > self._request.clock.now()
         self._directory.create(self._request.host)
+        mark_owner(self._prepared.compiled)
         if newest is not None and is_behind:
             self._note(
                 f"the clock is behind run {newest.name}, which stays the latest one for 'pz retry' until it is passed"
@@ -159,7 +163,7 @@ class _Run:
     def _open_state(self) -> AbstractContextManager[StateStores]:
         return open_state_stores(
             self._prepared.project.state,
-            self._project_dir,
+            self._state_dir,
             note=self._note,
             wrap=self._request.wrap_state_store,
             cancel=self._request.cancel,
@@ -189,9 +193,7 @@ class _Run:
         settings = DuckSettings(
             memory_limit=duckdb.memory_limit,
             threads=duckdb.threads,
-            temp_directory=self._project_dir / duckdb.temp_directory
-            if duckdb.temp_directory
-            else self._directory.spill,
+            temp_directory=self._spill(duckdb.temp_directory),
             allow_unsigned_extensions=any(project.connections[name].allow_unsigned_extensions for name in used),
         )
         database, resume = self._directory.staging_database, self._prepared.resume
@@ -216,11 +218,22 @@ class _Run:
                 raise OSError(number, os.strerror(number), self._relative(database)) from None
             raise PzInternalError(f"the staging database cannot be opened: {error.summary}") from None
 
+    def _spill(self, configured: str | None) -> Path:
+        """Return where DuckDB spills: the run's own folder unless another one is configured."""
+        if not configured:
+            return self._directory.spill
+        first, *rest = Path(configured).parts
+        return (
+            self._state_dir.joinpath(*rest)
+            if first == STATE_FOLDER
+            else self._prepared.compiled.project_dir / configured
+        )
+
     def _dispatch(
         self, session: DuckSession, stores: StateStores, observed: _Observed, taken_over: TakenOver | None
     ) -> _Dispatched:
         request, prepared, resume = self._request, self._prepared, self._prepared.resume
-        self._journal_path = self._project_dir / ".pz" / "journal" / f"{self._run_id}.jsonl"
+        self._journal_path = self._state_dir / "journal" / f"{self._run_id}.jsonl"
         journal = RunJournal(self._journal_path.parent, self._run_id, on_warning=self._note.alert)
         consumers: list[Callable[[RunEvent], None]] = [journal]
         if request.event_sink is not None:
@@ -357,7 +370,7 @@ class _Run:
         keep = self._prepared.project.retention_keep_last
         if keep is None:
             return
-        report = sweep(self._project_dir, SweepRule(keep_last=keep))
+        report = sweep(self._state_dir, SweepRule(keep_last=keep))
         for failure in report.failures:
             self._note(failure)
         if report.did_anything:
@@ -372,7 +385,7 @@ class _Run:
         return self._relative(path) if path.exists() else None
 
     def _relative(self, path: Path) -> str:
-        return path.relative_to(self._project_dir).as_posix()
+        return shown_in_state(path, self._state_dir)
 
 
 class _Dispatched(Struct, frozen=True):

@@ -15,6 +15,7 @@ from pz_engine.app.host import LATEST, RunRequest, Selection
 from pz_engine.app.open_project import open_project
 from pz_engine.app.plan import resolve, write_plan
 from pz_engine.app.request_windows import check_windows
+from pz_engine.app.state_owner import refuse_other_owner
 from pz_engine.app.validate import check_compiled
 from pz_engine.compile.builder import RunIdentity
 from pz_engine.compile.dag import CheckNode, CompiledProject
@@ -61,7 +62,8 @@ def prepare_run(request: RunRequest, identity: RunIdentity, instance: DuckInstan
 
     Raises:
         PzValidationError: the project, the selection, a window or the plan was refused.
-        PzStateError: `PZ0502` to `PZ0504`, the run to continue cannot be continued.
+        PzStateError: `PZ0502` to `PZ0504`, the run to continue cannot be continued; `PZ0518`, the folder for runs and
+            state belongs to another project.
     """
     compiled = open_project(
         request.project_dir,
@@ -69,8 +71,10 @@ def prepare_run(request: RunRequest, identity: RunIdentity, instance: DuckInstan
         env=request.env,
         identity=identity,
         state_url=request.state_url,
+        state_dir=request.state_dir,
         instance=instance,
     )
+    refuse_other_owner(compiled)
     if compiled.project is None:
         raise PzInternalError("compile returned no project")
     project = structs.replace(compiled.project, engine=_engine(compiled.project.engine, request))
@@ -78,7 +82,7 @@ def prepare_run(request: RunRequest, identity: RunIdentity, instance: DuckInstan
     warnings, _ = check_compiled(compiled, instance=instance)
     windows = check_windows(compiled, request)
     notes: list[str] = []
-    prior = _prior_run(compiled.project_dir, request.retry_from, notes) if request.retry_from is not None else None
+    prior = _prior_run(compiled.state_dir, request.retry_from, notes) if request.retry_from is not None else None
     selected = _selected(compiled, request, prior, notes)
     effective = selected | compiled.graph.ancestors(selected)
     is_empty_retry = prior is not None and not effective
@@ -118,20 +122,20 @@ def _to_run_again(compiled: CompiledProject, prior: StoredRun, notes: list[str])
     return present
 
 
-def _prior_run(project_dir: Path, run_id: str, notes: list[str]) -> StoredRun:
+def _prior_run(state_dir: Path, run_id: str, notes: list[str]) -> StoredRun:
     """Return the run to continue; notes name newer ones that left nothing to go by.
 
     Raises:
         PzStateError: there is none (`PZ0502`), it was interrupted (`PZ0503`) or ended fatally (`PZ0504`).
     """
-    runs = stored_runs(project_dir)
+    runs = stored_runs(state_dir)
     found = next((run for run in runs if run_id in (LATEST, run.run_id)), None)
     if run_id == LATEST:
         notes.extend(
             f"run {directory.name} is passed over, because it left no results that can be read; what it did not deliver "
             "is left to 'pz run'"
             for directory in takewhile(
-                lambda each: found is None or each != found.directory, run_directories(project_dir)
+                lambda each: found is None or each != found.directory, run_directories(state_dir)
             )
         )
     if found is None:
@@ -157,12 +161,12 @@ def _resume(
     database = prior.directory / STAGING_DATABASE[0]
     if request.full_refresh:
         return ResumePlan(prior.run_id, database)
-    recorded = [*prior.results.results, *_computed_earlier(compiled.project_dir, prior)]
+    recorded = [*prior.results.results, *_computed_earlier(compiled.state_dir, prior)]
     found = plan_resume(compiled.graph, plan, effective, recorded, run_id=prior.run_id, database=database)
     return structs.replace(found, is_shared=prior.results.status is RunStatus.SUCCESS)
 
 
-def _computed_earlier(project_dir: Path, prior: StoredRun) -> Iterator[NodeResult]:
+def _computed_earlier(state_dir: Path, prior: StoredRun) -> Iterator[NodeResult]:
     """Yield the pipelines above sinks that the prior run carried forward: it did not compute them, the run that did tells.
 
     Without them a second retry could not tell whether a sink that committed before the first one is still the same.
@@ -170,7 +174,7 @@ def _computed_earlier(project_dir: Path, prior: StoredRun) -> Iterator[NodeResul
     carried = {result.id for result in prior.results.results if result.provenance == CARRIED_FORWARD}
     if not carried:
         return
-    for run in dropwhile(lambda each: each.run_id != prior.run_id, stored_runs(project_dir)):
+    for run in dropwhile(lambda each: each.run_id != prior.run_id, stored_runs(state_dir)):
         committed = {result.id for result in run.results.results if _is_commit(result)}
         if carried & committed:
             yield from (result for result in run.results.results if result.kind is NodeKind.PIPELINE)

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from pz_engine.app.host import RunRecord
+from pz_engine.base.state_folder import locate_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzConfigError
 from pz_engine.model.run import NodeStatus, RunStatus
@@ -36,16 +37,19 @@ class RunRow(Struct, frozen=True):
     carried_forward: int
 
 
-def list_runs(project_dir: Path, *, host: Callable[[Mapping[str, Any]], bool] | None = None) -> tuple[RunRecord, ...]:
+def list_runs(
+    project_dir: Path, *, state_dir: Path | None = None, host: Callable[[Mapping[str, Any]], bool] | None = None
+) -> tuple[RunRecord, ...]:
     """Return every run that left results, newest first.
 
     Args:
         project_dir: the project's directory.
+        state_dir: what stands in for the project's `.pz`; `PZ_STATE_DIR` says it otherwise.
         host: keeps the runs whose host's record it accepts; the others' results are not even read.
     """
     return tuple(
         RunRecord(run.run_id, run.results.status, run.host, run.results.results)
-        for run in stored_runs(project_dir.absolute(), host=host)
+        for run in stored_runs(locate_state(project_dir, state_dir), host=host)
     )
 
 
@@ -66,11 +70,11 @@ def show_runs(
     if limit is not None and limit < 1:
         raise PzConfigError("PZ0534", f"--limit must be at least 1, not {limit}", hint="pz runs --limit 20")
     load_state_settings(project_dir, env=os.environ if env is None else env)
-    return tuple(islice(_rows(project_dir), limit))
+    return tuple(islice(_rows(locate_state(project_dir, env=env)), limit))
 
 
-def _rows(project_dir: Path) -> Iterator[RunRow]:
-    for run in stored_runs(project_dir):
+def _rows(state_dir: Path) -> Iterator[RunRow]:
+    for run in stored_runs(state_dir):
         yield _row(run.run_id, run.results)
 
 

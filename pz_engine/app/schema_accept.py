@@ -62,7 +62,7 @@ def accept_schemas(
     compiled = open_project(project_dir, vars=vars, env=env if env is not None else os.environ)
     if compiled.project is None:
         return AcceptReport((), None)
-    run = next(stored_runs(compiled.project_dir), None)
+    run = next(stored_runs(compiled.state_dir), None)
     results = {result.id: result for result in run.results.results} if run is not None else {}
     observed = {
         node.key: results[node.id]
@@ -75,7 +75,7 @@ def accept_schemas(
     notes: list[str] = []
     accepted: list[AcceptedSchema] = []
     run_id = run.run_id if run is not None else None
-    with open_state_stores(compiled.project.state, compiled.project_dir, note=notes.append) as stores:
+    with open_state_stores(compiled.project.state, compiled.state_dir, note=notes.append) as stores:
         for key in sorted(keys or observed):
             entry = _accept(observed[key], stores.schemas.get(key), run_id or "")
             if entry is None:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from pz_engine.base.state_folder import locate_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.cursor_values import CURSOR_TYPES, canonicalize
@@ -123,12 +124,13 @@ def show_key(project_dir: Path, key: str, *, env: Mapping[str, str] | None = Non
             f"{message}; it has a sync token" if key in tokens else message,
             hint="see every key with 'pz state show'",
         )
-    changes = read_audit(project_dir, key)[-CHANGES_SHOWN:]
+    state_dir = locate_state(project_dir, env=env)
+    changes = read_audit(state_dir, key)[-CHANGES_SHOWN:]
     return KeyHistory(
         backend,
         origin,
         checked(key, entry),
-        key_runs(project_dir, key),
+        key_runs(state_dir, key),
         tuple(reversed(changes)),
         tuple(notes),
     )
@@ -137,7 +139,12 @@ def show_key(project_dir: Path, key: str, *, env: Mapping[str, str] | None = Non
 def _open(project_dir: Path, env: Mapping[str, str] | None) -> tuple[StateStores, str, str, list[str]]:
     settings = load_state_settings(project_dir, env=os.environ if env is None else env)
     notes: list[str] = []
-    return open_state_stores(settings, project_dir, note=notes.append), settings.backend, settings.origin, notes
+    return (
+        open_state_stores(settings, locate_state(project_dir, env=env), note=notes.append),
+        settings.backend,
+        settings.origin,
+        notes,
+    )
 
 
 def checked(key: str, entry: WatermarkEntry) -> StoredWatermark:
@@ -148,12 +155,12 @@ def checked(key: str, entry: WatermarkEntry) -> StoredWatermark:
     return StoredWatermark(key, entry, "ok" if is_canonical else "non-canonical")
 
 
-def key_runs(project_dir: Path, key: str) -> KeyRuns:
+def key_runs(state_dir: Path, key: str) -> KeyRuns:
     """Return what runs captured for a key; nothing when a run holds two entities that could have it."""
     parts = key.split(".")
     names = {staging_name(".".join(parts[:cut]), ".".join(parts[cut:])) for cut in range(1, len(parts))}
     found: list[HistoryEntry] = []
-    for run in stored_runs(project_dir):
+    for run in stored_runs(state_dir):
         matches = [result for result in run.results.results if _is_capture(result) and result.name in names]
         if len(matches) > 1:
             return KeyRuns(is_ambiguous=True)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from pz_engine.app.cursor_contract import declared_cursor_type
 from pz_engine.app.state import Health, KeyRuns, checked, key_runs
 from pz_engine.base.clock import Clock, SystemClock, format_instant
+from pz_engine.base.state_folder import locate_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.contract_types import can_hold_cursor, cursor_limits
@@ -45,7 +46,7 @@ class EditRequest(Struct, frozen=True):
 class PlannedEdit(Struct, frozen=True):
     """A change that may be made; close it when it is not."""
 
-    project_dir: Path
+    state_dir: Path
     request: EditRequest
     key: str
     before: WatermarkEntry
@@ -92,23 +93,24 @@ def plan_edit(project_dir: Path, request: EditRequest, *, env: Mapping[str, str]
     """
     settings = load_state_settings(project_dir, env=os.environ if env is None else env)
     key = _key_of(request)
-    refuse_live_runs(project_dir)
+    state_dir = locate_state(project_dir, env=env)
+    refuse_live_runs(state_dir)
     notes: list[str] = []
-    stores = open_state_stores(settings, project_dir, note=notes.append)
+    stores = open_state_stores(settings, state_dir, note=notes.append)
     try:
         entry = stores.watermarks.get(key)
         if entry is None and stores.watermarks.list_all() is None:
             raise StateUnreadableError(settings.backend)
         if entry is None:
             raise _no_entry(stores, key)
-        after = _after(project_dir, request, key, entry, notes)
+        after = _after(state_dir, request, key, entry, notes)
         if after is not None:
             _require_fit(key, after, declared_cursor_type(project_dir, key, entry, env=env))
         effect = _effect(entry, after)
     except BaseException:
         stores.close()
         raise
-    return PlannedEdit(project_dir, request, key, entry, after, tuple(notes), effect, stores)
+    return PlannedEdit(state_dir, request, key, entry, after, tuple(notes), effect, stores)
 
 
 def apply_edit(planned: PlannedEdit, *, clock: Clock | None = None) -> AppliedEdit:
@@ -118,7 +120,7 @@ def apply_edit(planned: PlannedEdit, *, clock: Clock | None = None) -> AppliedEd
         PzStateError: `PZ0517`, a run started meanwhile; `PZ0520`, the value changed meanwhile; `PZ0518`.
     """
     try:
-        refuse_live_runs(planned.project_dir)
+        refuse_live_runs(planned.state_dir)
         if planned.after is None:
             if planned.stores.watermarks.get(planned.key) != planned.before:
                 raise lost_race(planned.key, "it was not cleared")
@@ -129,7 +131,7 @@ def apply_edit(planned: PlannedEdit, *, clock: Clock | None = None) -> AppliedEd
         planned.close()
     record = _record(planned, clock or SystemClock())
     try:
-        append_audit(planned.project_dir, record)
+        append_audit(planned.state_dir, record)
     except OSError as error:
         return AppliedEdit(audit_line(record), error.strerror or type(error).__name__)
     return AppliedEdit()
@@ -146,9 +148,9 @@ def _key_of(request: EditRequest) -> str:
     return request.key
 
 
-def refuse_live_runs(project_dir: Path) -> None:
+def refuse_live_runs(state_dir: Path) -> None:
     """Raise `PZ0517` while a run of the project lives."""
-    live = [directory.name for directory in run_directories(project_dir) if is_live(directory)]
+    live = [directory.name for directory in run_directories(state_dir) if is_live(directory)]
     if live:
         raise PzStateError("PZ0517", f"run {live[0]} is in flight", hint="wait for its end, then try again")
 
@@ -161,7 +163,7 @@ def _no_entry(stores: StateStores, key: str) -> PzStateError:
 
 
 def _after(
-    project_dir: Path, request: EditRequest, key: str, entry: WatermarkEntry, notes: list[str]
+    state_dir: Path, request: EditRequest, key: str, entry: WatermarkEntry, notes: list[str]
 ) -> WatermarkEntry | None:
     if request.action == "clear":
         return None
@@ -179,7 +181,7 @@ def _after(
                 "PZ0515", f"the value is no {entry.type}", hint=f"write it as stored: see 'pz state show {key}'"
             )
     else:
-        value = _recorded(key_runs(project_dir, key), request.to_run or "", key, entry, health, notes)
+        value = _recorded(key_runs(state_dir, key), request.to_run or "", key, entry, health, notes)
     return WatermarkEntry(entry.cursor, entry.type, value, MANUAL)
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from pz_engine.base.clock import Clock, SystemClock, format_instant
 from pz_engine.base.stable_json import canonical_json
+from pz_engine.base.state_folder import locate_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.connectors.capabilities import Capability
 from pz_engine.connectors.registry import find_connector
@@ -45,11 +46,18 @@ class StoredEntries(Struct, frozen=True):
     """Scopes that have never been written, as far as the backend can tell: it can when it is local."""
 
 
-def read_entries(project_dir: Path, *, env: Mapping[str, str] | None = None, asks_remote: bool = True) -> StoredEntries:
+def read_entries(
+    project_dir: Path,
+    *,
+    state_dir: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    asks_remote: bool = True,
+) -> StoredEntries:
     """Return what is stored now.
 
     Args:
         project_dir: the project's directory.
+        state_dir: what stands in for the project's `.pz`; `PZ_STATE_DIR` says it otherwise.
         env: in place of the process environment.
         asks_remote: also read a backend that is not local; otherwise only its name is returned.
 
@@ -57,7 +65,8 @@ def read_entries(project_dir: Path, *, env: Mapping[str, str] | None = None, ask
         PzValidationError: there is no `project.yml`, or its `state:` is wrong.
         PzStateError: the store cannot be reached.
     """
-    stores, backend = _open(project_dir, env)
+    state_dir = locate_state(project_dir, state_dir, env)
+    stores, backend = _open(project_dir, state_dir, env)
     entries: dict[str, PlainEntry] = {}
     unreadable: set[str] = set()
     if backend != "local" and not asks_remote:
@@ -69,7 +78,7 @@ def read_entries(project_dir: Path, *, env: Mapping[str, str] | None = None, ask
             if found is None:
                 unreadable.add(scope)
             entries.update({f"{scope}/{key}": _SCOPES[scope].encode(entry) for key, entry in (found or {}).items()})
-    files = {name: project_dir / STATE_DIRECTORY / scope.file_name for name, scope in _SCOPES.items()}
+    files = {name: state_dir / STATE_DIRECTORY / scope.file_name for name, scope in _SCOPES.items()}
     missing = {name for name, file in files.items() if backend == "local" and not file.exists()}
     return StoredEntries(backend, entries, frozenset(unreadable), frozenset(missing))
 
@@ -81,6 +90,7 @@ def replace_entry(
     expected: PlainEntry | None,
     entry: PlainEntry | None,
     reason: str,
+    state_dir: Path | None = None,
     env: Mapping[str, str] | None = None,
     clock: Clock | None = None,
 ) -> str | None:
@@ -92,6 +102,7 @@ def replace_entry(
         expected: what is stored now, None for nothing.
         entry: what is to be stored, None to remove it.
         reason: written into the log.
+        state_dir: what stands in for the project's `.pz`; `PZ_STATE_DIR` says it otherwise.
         env: in place of the process environment.
         clock: for the log's time.
 
@@ -107,7 +118,8 @@ def replace_entry(
     value = scope.decode(entry) if scope is not None and entry is not None else None
     if scope is None or not key or (entry is not None and value is None):
         raise ValueError(f"'{name}' is no state entry, or its value is none")
-    stores, _ = _open(project_dir, env)
+    state_dir = locate_state(project_dir, state_dir, env)
+    stores, _ = _open(project_dir, state_dir, env)
     with stores:
         store = _by_scope(stores)[scope_name]
         before = store.get(key)
@@ -119,7 +131,7 @@ def replace_entry(
             store.set(key, value)
     record = _audit_record(key, expected, entry, reason, clock or SystemClock())
     try:
-        append_audit(project_dir, record)
+        append_audit(state_dir, record)
     except OSError:
         return audit_line(record)
     return None
@@ -154,9 +166,9 @@ def has_public_tokens(connector: str) -> bool:
     return found is not None and Capability.PUBLIC_TOKENS in found.capabilities
 
 
-def _open(project_dir: Path, env: Mapping[str, str] | None) -> tuple[StateStores, str]:
+def _open(project_dir: Path, state_dir: Path, env: Mapping[str, str] | None) -> tuple[StateStores, str]:
     settings = load_state_settings(project_dir, env=os.environ if env is None else env)
-    return open_state_stores(settings, project_dir, note=lambda _: None), settings.backend
+    return open_state_stores(settings, state_dir, note=lambda _: None), settings.backend
 
 
 def _by_scope(stores: StateStores) -> Mapping[str, KeyedStore[Any]]:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from pz_engine.app.state_edits import MANUAL, refuse_live_runs
 from pz_engine.base.clock import Clock, SystemClock, format_instant
+from pz_engine.base.state_folder import locate_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.cursor_values import canonicalize, compare
@@ -49,6 +50,7 @@ def seed_watermark(
     value: str,
     apply: bool = False,
     reason: str | None = None,
+    state_dir: Path | None = None,
     env: Mapping[str, str] | None = None,
     clock: Clock | None = None,
 ) -> WatermarkSeed:
@@ -62,6 +64,7 @@ def seed_watermark(
         value: the position, as text of that type.
         apply: store it.
         reason: kept in the log.
+        state_dir: what stands in for the project's `.pz`; `PZ_STATE_DIR` says it otherwise.
         env: in place of the process environment.
         clock: tells the log's time.
 
@@ -73,9 +76,10 @@ def seed_watermark(
     canonical = canonicalize(cursor_type, value)
     if canonical is None:
         raise PzStateError("PZ0515", f"the watermark for '{key}' is no {cursor_type}")
+    state_dir = locate_state(project_dir, state_dir, env)
     if apply:
-        refuse_live_runs(project_dir)
-    with _stores(project_dir, env) as stores:
+        refuse_live_runs(state_dir)
+    with _stores(project_dir, state_dir, env) as stores:
         before = _stored(stores, key)
         if before is not None and (before.cursor, before.type) != (cursor, cursor_type):
             raise PzStateError(
@@ -103,27 +107,29 @@ def seed_watermark(
         reason=reason,
     )
     try:
-        append_audit(project_dir, record)
+        append_audit(state_dir, record)
     except OSError:
         return WatermarkSeed(key, canonical, earlier, "stored", audit_line(record))
     return WatermarkSeed(key, canonical, earlier, "stored")
 
 
-def stored_watermark_keys(project_dir: Path, *, env: Mapping[str, str] | None = None) -> frozenset[str]:
-    """Return the keys that have a stored watermark.
+def stored_watermark_keys(
+    project_dir: Path, *, state_dir: Path | None = None, env: Mapping[str, str] | None = None
+) -> frozenset[str]:
+    """Return the keys that have a stored watermark; the arguments are those of `seed_watermark`.
 
     Raises:
         PzValidationError: there is no `project.yml`, or its `state:` is wrong.
         PzStateError: `PZ0518`, the store cannot be used.
     """
-    with _stores(project_dir, env) as stores:
+    with _stores(project_dir, locate_state(project_dir, state_dir, env), env) as stores:
         return frozenset(stores.watermarks.list_all() or {})
 
 
-def _stores(project_dir: Path, env: Mapping[str, str] | None) -> StateStores:
+def _stores(project_dir: Path, state_dir: Path, env: Mapping[str, str] | None) -> StateStores:
     settings = load_state_settings(project_dir, env=os.environ if env is None else env)
     unsaid: list[str] = []
-    return open_state_stores(settings, project_dir, note=unsaid.append)
+    return open_state_stores(settings, state_dir, note=unsaid.append)
 
 
 def _stored(stores: StateStores, key: str) -> WatermarkEntry | None:

@@ -78,9 +78,9 @@ def _connect(compiled: CompiledProject) -> ValidationReport:
     assert compiled.project is not None
     allow_download = compiled.project.engine.duckdb.allow_extension_download
     found = check_connectivity(compiled, lambda: SetupLedger(allow_extension_download=allow_download))
-    cached = read_schema_cache(compiled.project_dir)
+    cached = read_schema_cache(compiled.state_dir)
     kept = {key: columns for key, columns in cached.items() if key in found.unanswered}
-    write_schema_cache(compiled.project_dir, {**kept, **found.schemas})
+    write_schema_cache(compiled.state_dir, {**kept, **found.schemas})
     return found.report
 
 

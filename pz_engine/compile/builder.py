@@ -10,6 +10,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from pz_engine.base.state_folder import STATE_FOLDER
 from pz_engine.compile.assembly import AssembledPipeline, assemble
 from pz_engine.compile.bind_growth import refuse_growth
 from pz_engine.compile.bindings import effective_connections
@@ -110,6 +111,7 @@ class _Compiler:
         warn_about_cut_rows(pipelines, incremental.by_entity, self._parser, self._problems)
         return CompiledProject(
             project_dir=self._files.project_dir,
+            state_dir=self._files.project_dir / STATE_FOLDER,
             project=self._files.project,
             connections=connections,
             graph=graph,

@@ -218,6 +218,9 @@ class CompiledProject:
     """Everything compile knows; with problems, the graph is empty."""
 
     project_dir: Path
+    state_dir: Path
+    """Where its runs and state live: `.pz`, wherever that is."""
+
     project: Project | None
     connections: Mapping[str, Connection] = field(default_factory=dict)
     """Effective connections: entities declared at call sites included."""

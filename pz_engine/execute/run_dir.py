@@ -24,8 +24,8 @@ _CLAIM_SECONDS: Final = 1.0
 class RunDirectory:
     """`.pz/runs/<run-id>/`, locked for as long as the run lives."""
 
-    def __init__(self, project_dir: Path, run_id: str) -> None:
-        self.path = project_dir / ".pz" / "runs" / run_id
+    def __init__(self, state_dir: Path, run_id: str) -> None:
+        self.path = state_dir / "runs" / run_id
         self._lock = FileLock(self.path / ".lock", wait_seconds=_PROBE_SECONDS)
 
     @property

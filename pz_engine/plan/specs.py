@@ -27,8 +27,13 @@ def connector_of(compiled: CompiledProject, connection: str) -> Connector:
 
 
 def connector_config(compiled: CompiledProject, connection: str) -> Mapping[str, Any]:
-    """Return the connection's configuration with `base_dir` added; secret, for its connector only."""
-    return {**compiled.connections[connection].config, "base_dir": str(compiled.project_dir)}
+    """Return the connection's configuration with `base_dir` and `state_dir` added; secret, for its connector only."""
+    return {**compiled.connections[connection].config, **project_places(compiled)}
+
+
+def project_places(compiled: CompiledProject) -> Mapping[str, str]:
+    """Return what every connector is told of the project: where its files are, and what it must not write into."""
+    return {"base_dir": str(compiled.project_dir), "state_dir": str(compiled.state_dir)}
 
 
 def read_spec(

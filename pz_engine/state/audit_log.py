@@ -14,7 +14,7 @@ from msgspec import Struct
 from pz_engine.base.file_locks import FileLock, LockHeldError
 from pz_engine.base.stable_json import compact_json, parse_json
 
-AUDIT_FILE: Final = Path(".pz") / "state" / "audit.jsonl"
+AUDIT_FILE: Final = Path("state") / "audit.jsonl"
 LOCK_WAIT_SECONDS: Final = 30.0
 
 _FIELDS: Final = (
@@ -57,13 +57,13 @@ def audit_line(record: AuditRecord) -> str:
     return compact_json({name: value for name, value in values if value is not None})
 
 
-def append_audit(project_dir: Path, record: AuditRecord) -> None:
+def append_audit(state_dir: Path, record: AuditRecord) -> None:
     """Append a change, after a line end of its own if the last writer died in the middle of a line.
 
     Raises:
         OSError: the log cannot be written, or stayed locked.
     """
-    path = project_dir / AUDIT_FILE
+    path = state_dir / AUDIT_FILE
     try:
         with FileLock(path.with_name(f"{path.name}.lock"), wait_seconds=LOCK_WAIT_SECONDS), path.open("ab+") as file:
             if file.tell() and not _ends_a_line(file.fileno()):
@@ -75,10 +75,10 @@ def append_audit(project_dir: Path, record: AuditRecord) -> None:
         raise OSError(None, "it stayed locked by another process") from None
 
 
-def read_audit(project_dir: Path, key: str) -> tuple[AuditRecord, ...]:
+def read_audit(state_dir: Path, key: str) -> tuple[AuditRecord, ...]:
     """Return the changes of one key, oldest first."""
     try:
-        lines = (project_dir / AUDIT_FILE).read_bytes().splitlines()
+        lines = (state_dir / AUDIT_FILE).read_bytes().splitlines()
     except OSError:
         return ()
     records = (_parse(line) for line in lines)

@@ -15,12 +15,12 @@ from pz_engine.state.local.keyed_file import KeyedFile
 from pz_engine.state.scopes import SCHEMAS, SYNC_TOKENS, WATERMARKS, Scope
 from pz_engine.state.store import KeyedStore, ScopedStore, StateStores
 
-STATE_DIRECTORY: Final = Path(".pz") / "state"
+STATE_DIRECTORY: Final = "state"
 
 
 def open_state_stores(
     settings: StateSettings,
-    project_dir: Path,
+    state_dir: Path,
     *,
     note: Callable[[str], None],
     wrap: Callable[[ScopedStore[Any]], KeyedStore[Any]] | None = None,
@@ -30,7 +30,7 @@ def open_state_stores(
 
     Args:
         settings: the resolved `state:` block.
-        project_dir: local state lives below it.
+        state_dir: the project's `.pz`, wherever it is; local state lives below it.
         note: receives sentences about unreadable state.
         wrap: a host's decoration, applied to each scope's store.
         cancel: ends waits for a remote store.
@@ -42,7 +42,7 @@ def open_state_stores(
         client = StateClient(settings.url, settings.token, settings.timeout_seconds, cancel)
         return _build(lambda scope: KeyedEndpoint(client, scope, note), settings.backend, wrap, client)
     if settings.backend == "local":
-        directory = project_dir / STATE_DIRECTORY
+        directory = state_dir / STATE_DIRECTORY
         return _build(lambda scope: KeyedFile(directory / scope.file_name, scope, note), settings.backend, wrap)
     raise PzStateError(
         "PZ0518",

@@ -14,13 +14,14 @@ from typing import Final
 from msgspec import Struct
 
 from pz_engine.base.file_locks import FileLock, LockHeldError, is_locked
+from pz_engine.base.state_folder import shown_in_state
 from pz_engine.state.run_history import LOCK_FILE, is_live, run_directories, started_at
 
 STAGING_DATABASE: Final = ("staging.duckdb", "staging.duckdb.wal")
 STAGING_PARTS: Final = (*STAGING_DATABASE, "staging.duckdb.tmp", "spill")
 """Everything of a run that only its staging database needs."""
 
-WORK_DIRECTORY: Final = Path(".pz") / "tmp"
+WORK_DIRECTORY: Final = "tmp"
 
 
 class SweepRule(Struct, frozen=True):
@@ -63,11 +64,11 @@ class SweepReport(Struct, frozen=True):
         return bool(self.swept or self.stale_work or self.failures)
 
 
-def sweep(project_dir: Path, rule: SweepRule, *, dry_run: bool = False) -> SweepReport:
+def sweep(state_dir: Path, rule: SweepRule, *, dry_run: bool = False) -> SweepReport:
     """Delete what older runs no longer need, and stale work directories.
 
     Args:
-        project_dir: the project.
+        state_dir: the project's `.pz`, wherever it is.
         rule: which runs, and how much of them.
         dry_run: only tell what would be deleted.
     """
@@ -75,7 +76,7 @@ def sweep(project_dir: Path, rule: SweepRule, *, dry_run: bool = False) -> Sweep
     live: list[str] = []
     failures: list[str] = []
     kept = stale = freed = 0
-    for rank, directory in enumerate(run_directories(project_dir)):
+    for rank, directory in enumerate(run_directories(state_dir)):
         parts = _parts_to_delete(directory, rank, rule)
         if not parts and rank >= rule.keep_last:
             kept += 1  # nothing to take, as of most runs of a long history; whether it lives is not worth a lock
@@ -85,16 +86,16 @@ def sweep(project_dir: Path, rule: SweepRule, *, dry_run: bool = False) -> Sweep
             continue
         size, error = _delete(directory, parts, dry_run=dry_run)
         freed += size or 0
-        failures.extend(_sentence(project_dir, directory, error))
+        failures.extend(_sentence(state_dir, directory, error))
         if size is not None and error is None and parts:
             swept.append(directory.name)
         elif error is None:
             kept += 1
-    for directory in _work_directories(project_dir):
+    for directory in _work_directories(state_dir):
         size, error = _delete(directory, [directory], dry_run=dry_run)
         freed += size or 0
         stale += size is not None and error is None
-        failures.extend(_sentence(project_dir, directory, error))
+        failures.extend(_sentence(state_dir, directory, error))
     return SweepReport(tuple(swept), kept, tuple(live), freed, tuple(failures), stale)
 
 
@@ -115,9 +116,9 @@ def _parts_to_delete(directory: Path, rank: int, rule: SweepRule) -> list[Path]:
     return [directory / part for part in STAGING_PARTS] if has_database else []
 
 
-def _work_directories(project_dir: Path) -> list[Path]:
+def _work_directories(state_dir: Path) -> list[Path]:
     try:
-        entries = sorted((project_dir / WORK_DIRECTORY).iterdir())
+        entries = sorted((state_dir / WORK_DIRECTORY).iterdir())
     except OSError:
         return []
     return [entry for entry in entries if _is_stale(entry)]
@@ -160,7 +161,7 @@ def _size(path: Path) -> int:
     return sum(child.lstat().st_size for child in path.rglob("*") if not child.is_dir())
 
 
-def _sentence(project_dir: Path, directory: Path, error: OSError | None) -> list[str]:
+def _sentence(state_dir: Path, directory: Path, error: OSError | None) -> list[str]:
     if error is None:
         return []
-    return [f"{directory.relative_to(project_dir).as_posix()} cannot be cleaned: {error.strerror or 'unknown cause'}"]
+    return [f"{shown_in_state(directory, state_dir)} cannot be cleaned: {error.strerror or 'unknown cause'}"]

@@ -20,7 +20,7 @@ from pz_engine.base.file_locks import is_locked
 from pz_engine.base.stable_json import parse_json
 from pz_engine.state.run_results import FILE_NAME, RunResults, read_results
 
-RUNS_DIRECTORY: Final = Path(".pz") / "runs"
+RUNS_DIRECTORY: Final = "runs"
 HOST_FILE: Final = "host.json"
 LOCK_FILE: Final = ".lock"
 
@@ -76,9 +76,9 @@ def newest_first(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (started_at(name) is not None, name), reverse=True)
 
 
-def run_directories(project_dir: Path) -> tuple[Path, ...]:
+def run_directories(state_dir: Path) -> tuple[Path, ...]:
     """Return every run directory, newest first; links and files are no run directories."""
-    root = project_dir / RUNS_DIRECTORY
+    root = state_dir / RUNS_DIRECTORY
     try:
         with os.scandir(root) as entries:  # tells kinds without asking for each, and there may be thousands
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -92,25 +92,20 @@ def is_live(run_directory: Path) -> bool:
     return is_locked(run_directory / LOCK_FILE)
 
 
-def stored_runs(project_dir: Path, *, host: Callable[[Mapping[str, Any]], bool] | None = None) -> Iterator[StoredRun]:
+def stored_runs(state_dir: Path, *, host: Callable[[Mapping[str, Any]], bool] | None = None) -> Iterator[StoredRun]:
     """Yield the runs whose results can be read, newest first, one file at a time.
 
     Args:
-        project_dir: the project's directory.
+        state_dir: the project's `.pz`, wherever it is.
         host: keeps the runs whose host's record it accepts.
     """
-    for directory in run_directories(project_dir):
+    for directory in run_directories(state_dir):
         record = _read_host(directory / HOST_FILE)
         if host is not None and (record is None or not host(record)):
             continue
         results = read_results(directory / FILE_NAME)
         if results is not None:
             yield StoredRun(directory, results, record)
-
-
-def list_runs(project_dir: Path) -> tuple[StoredRun, ...]:
-    """Return all runs whose results can be read, newest first."""
-    return tuple(stored_runs(project_dir))
 
 
 def _read_host(path: Path) -> Mapping[str, Any] | None:

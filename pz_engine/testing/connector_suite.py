@@ -33,7 +33,16 @@ from pz_engine.testing.connector_suite_parts import CONTRACT, EVERY_TYPE_CAST, P
 __all__ = ["ConnectorHarness", "ConnectorSuite"]
 
 RESERVED_KEYS = frozenset(
-    {"connector", "entities", "max_concurrency", "rate_limit", "retry", "allow_unsigned_extensions", "base_dir"}
+    {
+        "connector",
+        "entities",
+        "max_concurrency",
+        "rate_limit",
+        "retry",
+        "allow_unsigned_extensions",
+        "base_dir",
+        "state_dir",
+    }
 )
 """Connection keys that belong to the engine."""
 

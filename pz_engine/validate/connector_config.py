@@ -20,6 +20,7 @@ from pz_engine.errors.exceptions import ConnectorHostError
 from pz_engine.model.connection import Connection
 from pz_engine.model.entity import ReadSide, WriteSide
 from pz_engine.model.policies import SyncMode
+from pz_engine.plan.specs import project_places
 from pz_engine.validate.report import ValidationReport
 from pz_engine.validate.schema_check import check_schema
 
@@ -91,7 +92,7 @@ class _ConnectionCheck:
             if entity.write is not None and self._can("open_sink", "write", entity.name, is_write=True):
                 writes[entity.name] = dict(entity.write.options)
                 self._schema(connector.write_schema, writes[entity.name], entity.name, is_write=True)
-        config = {**connection.config, "base_dir": str(self._compiled.project_dir)}
+        config = {**connection.config, **project_places(self._compiled)}
         try:
             findings = connector.validate(ConnectionUse(connection.name, config, reads, writes, self._cursors()))
         except Exception as error:

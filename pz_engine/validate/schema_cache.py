@@ -20,15 +20,15 @@ Schemas = Mapping[str, Sequence[ColumnType]]
 _VERSION = 1
 
 
-def cache_path(project_dir: Path) -> Path:
+def cache_path(state_dir: Path) -> Path:
     """Return where a project's cache lies."""
-    return project_dir / ".pz" / "target" / "schemas.json"
+    return state_dir / "target" / "schemas.json"
 
 
-def read_schema_cache(project_dir: Path) -> Schemas:
+def read_schema_cache(state_dir: Path) -> Schemas:
     """Return what is cached; nothing when there is no cache or it cannot be read."""
     try:
-        content = json.loads(cache_path(project_dir).read_bytes())
+        content = json.loads(cache_path(state_dir).read_bytes())
         if content["version"] != _VERSION:
             return {}
         return {str(key): _columns(entry) for key, entry in content["schemas"].items()}
@@ -36,13 +36,13 @@ def read_schema_cache(project_dir: Path) -> Schemas:
         return {}
 
 
-def write_schema_cache(project_dir: Path, schemas: Schemas) -> Path:
+def write_schema_cache(state_dir: Path, schemas: Schemas) -> Path:
     """Replace the cache.
 
     Raises:
         OSError: it cannot be written.
     """
-    path = cache_path(project_dir)
+    path = cache_path(state_dir)
     entries = {key: [{"name": column.name, "type": column.type} for column in schemas[key]] for key in sorted(schemas)}
     write_atomically(path, pretty_json({"version": _VERSION, "schemas": entries}))
     return path

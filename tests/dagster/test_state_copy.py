@@ -83,7 +83,7 @@ def test_a_lost_disk_lands_only_what_is_new(shop: ProjectFactory, stored: dg.Dag
     (warning,) = (text for text in warnings_of(stored, again) if "PZ0705" in text)
     assert "the stored watermark of erp.events is missing" in warning
     assert copies(stored) == ["2026-01-03", "2026-01-02"]
-    (line,) = read_audit(shop.directory, "erp.events")
+    (line,) = read_audit(shop.directory / ".pz", "erp.events")
     assert (line.action, line.reason) == ("set", "PZ0705: restored from the copy in the Dagster instance")
     quiet = bench.materialize(EVENTS)
     assert rows_of(quiet) == 0

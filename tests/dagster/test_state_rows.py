@@ -81,7 +81,7 @@ def test_each_row(name: str, factory: ProjectFactory, stored: dg.DagsterInstance
     for change in row.audit:
         (factory.directory / ".pz" / "state").mkdir(parents=True, exist_ok=True)
         action = "clear" if change.is_clear else "set"
-        append_audit(factory.directory, AuditRecord(change.at, action, "erp.orders", after=change.after))
+        append_audit(factory.directory / ".pz", AuditRecord(change.at, action, "erp.orders", after=change.after))
     project = PzProject(factory.directory)
     done = reconcile(stored, project)
     assert watermark(factory) == row.after

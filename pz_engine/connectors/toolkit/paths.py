@@ -8,15 +8,15 @@ from __future__ import annotations
 import glob
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from pz_engine.base.state_folder import STATE_FOLDER
 
 TEMPORARY_PREFIX = ".pz-"
 """Files and folders with this prefix are unfinished output."""
-
-ENGINE_FOLDER = ".pz"
-"""Folder of a project in which the engine keeps runs and state; it cleans there."""
 
 _ANY_FOLDERS = "**"
 
@@ -37,9 +37,15 @@ def leaves_root(root: Path, text: str) -> bool:
     return not resolve(root, text).is_relative_to(os.path.normpath(root))
 
 
-def is_engine_owned(path: Path, project_dir: Path) -> bool:
-    """Tell whether a path lies in the project's folder for runs and state, links followed."""
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project_dir / ENGINE_FOLDER))
+def state_dir_of(config: Mapping[str, Any]) -> Path:
+    """Return the folder for the project's runs and state from a connection's configuration."""
+    base = Path(str(config.get("base_dir", "."))).absolute()
+    return base / str(config.get("state_dir", STATE_FOLDER))
+
+
+def is_engine_owned(path: Path, state_dir: Path) -> bool:
+    """Tell whether a path lies in the folder for a project's runs and state, links followed."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(state_dir))
 
 
 def is_pattern(text: str) -> bool:

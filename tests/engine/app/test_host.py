@@ -195,7 +195,7 @@ def test_hosts_record_is_there_before_any_node_and_survives_retention(
     first = project.run(host=record, on_run_id=ids.append)
     assert (seen, ids) == ([record], [first.run_id])
     second = project.run()
-    sweep(project.directory, SweepRule(keep_last=1))
+    sweep(project.directory / ".pz", SweepRule(keep_last=1))
     kept = project.directory / ".pz/runs" / first.run_id
     assert sorted(path.name for path in kept.iterdir()) == [".lock", "host.json", "run_results.json"]
     assert [(run.run_id, run.host) for run in list_runs(project.directory)] == [

@@ -54,7 +54,7 @@ class Scene:
         return self.stores.watermarks
 
     def reopen(self) -> StateStores:
-        return open_state_stores(StateSettings(), self.directory, note=pytest.fail)
+        return open_state_stores(StateSettings(), self.directory / ".pz", note=pytest.fail)
 
     def advance(self, *results: NodeResult, full_refresh: bool = False, **options: object) -> dict[str, str]:
         return advance_state(

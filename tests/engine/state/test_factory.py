@@ -13,12 +13,12 @@ from pz_engine.state.factory import open_state_stores
 from pz_engine.state.store import KeyedStore, WatermarkEntry
 
 
-def test_local_stores_live_below_the_project(tmp_path: Path) -> None:
-    """The default backend writes into the project's state directory."""
+def test_local_stores_live_below_the_folder(tmp_path: Path) -> None:
+    """The default backend writes into the state directory of the folder it is given."""
     stores = open_state_stores(StateSettings(), tmp_path, note=pytest.fail)
     stores.watermarks.set("a.b", WatermarkEntry("id", "bigint", "1", "r"))
-    assert (tmp_path / ".pz/state/watermarks.json").exists()
-    assert not (tmp_path / ".pz/state/sync-state.json").exists()
+    assert (tmp_path / "state/watermarks.json").exists()
+    assert not (tmp_path / "state/sync-state.json").exists()
 
 
 def test_host_decorates_each_scope(tmp_path: Path) -> None:

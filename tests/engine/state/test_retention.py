@@ -14,7 +14,7 @@ from pz_engine.state.retention import SweepReport, SweepRule, sweep
 
 
 def make_run(project: Path, run_id: str, *, size: int = 100) -> Path:
-    directory = project / ".pz" / "runs" / run_id
+    directory = project / "runs" / run_id
     directory.mkdir(parents=True)
     (directory / ".lock").touch()
     (directory / "run_results.json").write_text("{}", encoding="utf-8")
@@ -62,14 +62,14 @@ def test_stray_directory_never_counts_as_newest(tmp_path: Path) -> None:
 def test_stale_work_goes_and_held_work_stays(tmp_path: Path) -> None:
     """Work directories without a living holder are removed whole and counted."""
     for name in ("stale", "held"):
-        (tmp_path / ".pz/tmp" / name / "deep").mkdir(parents=True)
-        (tmp_path / ".pz/tmp" / name / "deep" / "part").write_bytes(b"x" * 7)
-        (tmp_path / ".pz/tmp" / name / ".lock").touch()
-    with FileLock(tmp_path / ".pz/tmp/held/.lock"):
+        (tmp_path / "tmp" / name / "deep").mkdir(parents=True)
+        (tmp_path / "tmp" / name / "deep" / "part").write_bytes(b"x" * 7)
+        (tmp_path / "tmp" / name / ".lock").touch()
+    with FileLock(tmp_path / "tmp/held/.lock"):
         report = sweep(tmp_path, SweepRule(10))
     assert (report.stale_work, report.bytes_freed, report.swept) == (1, 7, ())
     assert report.did_anything
-    assert [path.name for path in (tmp_path / ".pz/tmp").iterdir()] == ["held"]
+    assert [path.name for path in (tmp_path / "tmp").iterdir()] == ["held"]
 
 
 def test_one_failure_does_not_stop_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,16 +108,16 @@ def test_purge_takes_the_whole_directory_and_nothing_else(tmp_path: Path) -> Non
     """State, journals and artifacts stay; a live run stays whole; a purge of none left over is fine."""
     runs = [make_run(tmp_path, run_id) for run_id in ids(3)]
     for path in ("state/watermarks.json", "journal/x.jsonl", "target/plan.json"):
-        (tmp_path / ".pz" / path).parent.mkdir(parents=True)
-        (tmp_path / ".pz" / path).write_text("{}")
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text("{}")
     with FileLock(runs[0] / ".lock"):
         report = sweep(tmp_path, SweepRule(keep_last=0, purge=True))
     assert report.swept == tuple(reversed(ids(3)[1:]))
     assert report.live == (ids(1)[0],)
     assert [run.exists() for run in runs] == [True, False, False]
-    assert (tmp_path / ".pz/state/watermarks.json").exists()
-    assert (tmp_path / ".pz/journal/x.jsonl").exists()
-    assert (tmp_path / ".pz/target/plan.json").exists()
+    assert (tmp_path / "state/watermarks.json").exists()
+    assert (tmp_path / "journal/x.jsonl").exists()
+    assert (tmp_path / "target/plan.json").exists()
 
 
 def test_dry_run_tells_and_deletes_nothing(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_dry_run_tells_and_deletes_nothing(tmp_path: Path) -> None:
         make_run(tmp_path, run_id)
     for rule in (SweepRule(1), SweepRule(keep_last=0, purge=True)):
         told = sweep(tmp_path, rule, dry_run=True)
-        assert all(has_staging(path) for path in (tmp_path / ".pz/runs").iterdir())
+        assert all(has_staging(path) for path in (tmp_path / "runs").iterdir())
         if not rule.purge:
             continue
         assert sweep(tmp_path, rule) == told

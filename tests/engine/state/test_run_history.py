@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pz_engine.model.run import RunStatus
-from pz_engine.state.run_history import list_runs, mint_run_id, newest_first, run_directories, started_at
+from pz_engine.state.run_history import mint_run_id, newest_first, run_directories, started_at, stored_runs
 from pz_engine.state.run_results import RunResultsFile
 
 NOW = datetime(2026, 7, 4, 10, 0, 0, 123987, tzinfo=timezone.utc)
 
 
 def make_run(project: Path, run_id: str, host: str | None = None) -> Path:
-    directory = project / ".pz" / "runs" / run_id
+    directory = project / "runs" / run_id
     RunResultsFile(directory / "run_results.json", run_id, NOW).write(RunStatus.SUCCESS, (), NOW)
     if host is not None:
         (directory / "host.json").write_text(host, encoding="utf-8")
@@ -60,15 +60,15 @@ def test_listing_skips_what_is_no_run_and_reads_the_hosts_record(tmp_path: Path)
     make_run(tmp_path, "20260101T000000000Z-0001", host='{"name": "dagster"}')
     make_run(tmp_path, "20260102T000000000Z-0001", host="{")
     make_run(tmp_path, "stray")
-    (tmp_path / ".pz/runs/20260103T000000000Z-0001").mkdir()
+    (tmp_path / "runs/20260103T000000000Z-0001").mkdir()
     torn = make_run(tmp_path, "20260104T000000000Z-0001")
     (torn / "run_results.json").write_text("{", encoding="utf-8")
-    (tmp_path / ".pz/runs/file").write_text("x", encoding="utf-8")
-    (tmp_path / ".pz/runs/link").symlink_to(torn)
-    assert [(run.run_id, run.host) for run in list_runs(tmp_path)] == [
+    (tmp_path / "runs/file").write_text("x", encoding="utf-8")
+    (tmp_path / "runs/link").symlink_to(torn)
+    assert [(run.run_id, run.host) for run in stored_runs(tmp_path)] == [
         ("20260102T000000000Z-0001", None),
         ("20260101T000000000Z-0001", {"name": "dagster"}),
         ("stray", None),
     ]
     assert len(run_directories(tmp_path)) == 5
-    assert list_runs(tmp_path / "nowhere") == ()
+    assert list(stored_runs(tmp_path / "nowhere")) == []

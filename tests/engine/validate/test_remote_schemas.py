@@ -73,7 +73,7 @@ def test_undeclared_entities_are_stored_as_they_would_land(project):
         "d:\n  connector: duckdb\n  path: mart.duckdb\n  entities: {b.t: {read: }}\n",
     )
     assert connect(project).problems == ()
-    assert read_schema_cache(project.directory) == {
+    assert read_schema_cache(project.directory / ".pz") == {
         "d.b.t": (ColumnType("id", "INTEGER"), ColumnType("seen", "TIMESTAMP WITH TIME ZONE")),
         "f.events": (ColumnType("a", "BIGINT"), ColumnType("late", "VARCHAR")),
         "f.facts": (ColumnType("k", "BIGINT"), ColumnType("l", "INTEGER[]"), ColumnType("s", "STRUCT(x DECIMAL(4,1))")),
@@ -103,7 +103,7 @@ def test_the_cache_is_the_only_file_written_and_byte_stable(project):
     assert {path for path in after if path not in before} == {".pz", ".pz/target"}
     assert {path: content for path, content in after.items() if path in before} == before
     assert connect(project).problems == ()
-    assert cache_path(project.directory).read_bytes() == text
+    assert cache_path(project.directory / ".pz").read_bytes() == text
 
 
 def test_declared_columns_of_typed_sources_are_compared(project):
@@ -204,7 +204,7 @@ def test_what_is_not_there_is_one_error_an_entity(project):
     assert codes["'a.x', read"][1] == "connection 'a': path 'x.csv' matches no file"
     assert codes["'c.u', read"][1] == "database 'absent.duckdb' does not exist"
     assert codes["connection 'e'"][1] == "'data/broken.parquet' is not a DuckDB database"
-    assert list(read_schema_cache(project.directory)) == ["d.t"]
+    assert list(read_schema_cache(project.directory / ".pz")) == ["d.t"]
 
 
 def test_a_database_in_use_is_named_with_who_holds_it(project, locked):
@@ -262,14 +262,14 @@ def test_what_does_not_answer_keeps_its_cached_schema(project):
     """An entity that is gone from the project, or has a contract now, is forgotten; one that is out of reach is not."""
     project.write("data/x.csv", "id\n1\n")
     old = (ColumnType("old", "DATE"),)
-    write_schema_cache(project.directory, {"f.x": old, "f.away": old, "f.declared": old, "f.removed": old, "g.y": old})
+    write_schema_cache(project.directory / ".pz", {"f.x": old, "f.away": old, "f.declared": old, "f.removed": old, "g.y": old})
     project.write(
         "connections.yml",
         "f: {connector: localfiles, root: data, entities: {x: {read: }, away: {read: }, declared: {read: {columns: {id: int}}}}}\n"
         "g: {connector: duckdb, path: no/folder/x.duckdb, entities: {y: {read: }}}\n",
     )
     assert len(connect(project).problems) == 3
-    assert read_schema_cache(project.directory) == {
+    assert read_schema_cache(project.directory / ".pz") == {
         "f.away": old,
         "f.x": (ColumnType("id", "BIGINT"),),
         "g.y": old,

@@ -9,9 +9,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from pz_engine.base.state_folder import STATE_FOLDER
 from pz_engine.connectors.fragments import AttachStep
 from pz_engine.connectors.toolkit.aliases import session_name
-from pz_engine.connectors.toolkit.paths import ENGINE_FOLDER, is_engine_owned
+from pz_engine.connectors.toolkit.paths import is_engine_owned, state_dir_of
 from pz_engine.errors.exceptions import PzConnectorError
 
 _MAGIC = b"DUCK"
@@ -23,18 +24,19 @@ class DatabaseFile(Struct, frozen=True):
 
     path: Path
     project_dir: Path
+    state_dir: Path
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> DatabaseFile:
         """Take `path`, relative to the project directory."""
         base = Path(str(config.get("base_dir", "."))).absolute()
-        return cls(Path(os.path.normpath(base / str(config["path"]))), base)
+        return cls(Path(os.path.normpath(base / str(config["path"]))), base, state_dir_of(config))
 
     @property
     def refusal(self) -> str | None:
         """Why the file may not be used at all, or None."""
-        if is_engine_owned(self.path, self.project_dir):
-            return f"database '{self.name}' lies inside '{ENGINE_FOLDER}/', which the engine owns and cleans"
+        if is_engine_owned(self.path, self.state_dir):
+            return f"database '{self.name}' lies inside '{STATE_FOLDER}/', which the engine owns and cleans"
         if self.path.is_dir():
             return f"database '{self.name}' is a folder"
         return None

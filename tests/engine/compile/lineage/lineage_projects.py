@@ -34,7 +34,7 @@ def trace(sql: str, tables: dict[str, Types | None]) -> PipelineLineage:
         if types is not None
     }
     nodes = (*sources, pipeline("p", sql, *sources))
-    (found,) = trace_project(CompiledProject(Path(), None, graph=Graph(nodes)), schemas)
+    (found,) = trace_project(CompiledProject(Path(), Path(".pz"), None, graph=Graph(nodes)), schemas)
     return found
 
 

@@ -73,7 +73,7 @@ def test_without_a_contract_only_a_cached_schema_expands_a_star(project):
     assert lines(project, "g") == ["id: ?"]
     assert lines(project, "f") == ["key: b.key", "n: b.n"]
     path = write_schema_cache(
-        project.directory, {"c.raw.things": (ColumnType("id", "BIGINT"), ColumnType("Tags", "VARCHAR[]"))}
+        project.directory / ".pz", {"c.raw.things": (ColumnType("id", "BIGINT"), ColumnType("Tags", "VARCHAR[]"))}
     )
     assert lines(project, "a") == ["id: src_c__raw_things.id", "Tags: src_c__raw_things.Tags"]
     assert lines(project, "d") == ["id: a.id", "Tags: a.Tags"]
@@ -86,7 +86,7 @@ def test_a_cached_schema_that_does_not_fit_the_query_makes_nothing_certain(proje
     """The cache is older than the source: DuckDB refuses the query, so no edge is told."""
     project.write("connections.yml", CONNECTIONS)
     project.sql("a", "select id, fresh from {{ source('c', 'raw.things') }}")
-    write_schema_cache(project.directory, {"c.raw.things": (ColumnType("id", "BIGINT"),)})
+    write_schema_cache(project.directory / ".pz", {"c.raw.things": (ColumnType("id", "BIGINT"),)})
     assert lines(project, "a") == ["*: ?"]
 
 
