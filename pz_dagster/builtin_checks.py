@@ -12,13 +12,16 @@ from typing import Any
 import dagster as dg
 from msgspec import Struct
 
-from pz_dagster.findings import Finding
+from pz_dagster.findings import Finding, plain
 from pz_dagster.settings import PzTranslatorSettings
 from pz_dagster.snapshot import Snapshot
-from pz_engine import Node, NodeResult, NodeStatus, SinkWriteNode, SourceLoadNode, Strategy
+from pz_engine import Node, SinkWriteNode, SourceLoadNode, Strategy
 
 BUILTIN_KEY = "pz/builtin"
 """Metadata key of a spec that holds the switch it comes from."""
+
+_MOST_SHOWN = 20
+"""How many findings of an op that makes many runs are shown in full, the newest ones."""
 
 
 class _Kind(Struct, frozen=True):
@@ -46,27 +49,31 @@ def builtin_check_specs(
 
 
 def builtin_check_result(
-    switch: str, key: dg.AssetCheckKey, result: NodeResult, findings: Sequence[Finding]
-) -> dg.AssetCheckResult | None:
-    """Build the result once the node has ended; None when it ended too early to tell.
+    switch: str, key: dg.AssetCheckKey, provenance: str | None, findings: Sequence[Finding], passes: Sequence[int] = ()
+) -> dg.AssetCheckResult:
+    """Build the result of a check whose subject was looked at.
 
     Args:
         switch: which check.
         key: its key.
-        result: how the node ended.
-        findings: what the engine reported, one for each event.
+        provenance: where the rows come from, if from an earlier run.
+        findings: what the engine reported, one for each event, the newest last.
+        passes: which run of the engine each finding is of, in an op that makes several; else empty.
     """
-    if result.status is not NodeStatus.SUCCESS and not findings:
-        return None
     metadata: dict[str, Any] = {}
-    if result.provenance is not None:
-        metadata["pz/provenance"] = result.provenance
+    if provenance is not None:
+        metadata["pz/provenance"] = provenance
     if switch == "dates" and findings:
         schema = dg.TableSchema([dg.TableColumn(name, "string") for name in ("columns", "format")])
-        records = [dg.TableRecord({name: found[name] for name in ("columns", "format")}) for found in findings]
+        rows = dict.fromkeys((found["columns"], found["format"]) for found in findings)
+        records = [dg.TableRecord({"columns": columns, "format": text}) for columns, text in rows]
         metadata["pz/formats"] = dg.MetadataValue.table(records, schema=schema)
     elif findings:
         metadata.update({f"pz/{name}": value for name, value in findings[-1].items()})
+    if passes:
+        metadata["pz/found_in_passes"] = ", ".join(str(number) for number in dict.fromkeys(passes))
+        shown = [{"pass": number, **plain(found)} for number, found in zip(passes, findings, strict=True)]
+        metadata["pz/found"] = dg.MetadataValue.json(shown[-_MOST_SHOWN:])
     is_error = any(found.get("policy") == "fail" for found in findings)
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
@@ -74,6 +81,18 @@ def builtin_check_result(
         passed=not findings,
         severity=dg.AssetCheckSeverity.WARN if findings and not is_error else dg.AssetCheckSeverity.ERROR,
         metadata=metadata,
+    )
+
+
+def unevaluated_check_result(key: dg.AssetCheckKey) -> dg.AssetCheckResult:
+    """Build the result of a check whose subject the engine wanted to look at and could not."""
+    return dg.AssetCheckResult(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=False,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={"pz/evaluated": False},
+        description="the accepted columns could not be read or stored; the run's notes say why",
     )
 
 

@@ -11,17 +11,17 @@ from typing import Any
 
 import dagster as dg
 
-from pz_dagster.builtin_checks import builtin_check_result
 from pz_dagster.checks import check_result
 from pz_dagster.discretion import CHECK_FAILED, Discretion
 from pz_dagster.event_budget import EventBudget
-from pz_dagster.findings import EarlierFindings, Finding, finding
+from pz_dagster.findings import finding
 from pz_dagster.lineage import column_lineage_metadata
 from pz_dagster.metadata import data_version, result_metadata
 from pz_dagster.selection import OpSelection
 from pz_dagster.settings import PzTranslatorSettings
 from pz_dagster.snapshot import Snapshot
 from pz_dagster.visibility import hidden_pipelines
+from pz_dagster.watch import Watch
 from pz_engine import (
     AmbiguousDateInferenceDetected,
     BreakerStateChanged,
@@ -98,11 +98,8 @@ class EventMapper:
     changed: list[str] = field(default_factory=list)
     """Nodes that do something else now than when definitions were loaded."""
 
-    earlier: EarlierFindings = field(default_factory=EarlierFindings)
-    """What is known of the nodes that are taken from earlier runs."""
-
-    _findings: dict[tuple[str, str], list[Finding]] = field(default_factory=dict)
-    """What built-in checks will report, by switch and node name."""
+    watch: Watch = field(default_factory=Watch)
+    """What built-in checks will report."""
 
     yielded: frozenset[str] = frozenset()
     """Nodes whose success Dagster has already."""
@@ -195,7 +192,7 @@ class EventMapper:
         name = self._names.get(record["nodeId"], record["nodeId"])
         self._say("warning", event)
         if (switch, name) in self.selection.builtin:
-            self._findings.setdefault((switch, name), []).append(found)
+            self.watch.see((switch, name), found)
             return
         key = self.selection.key_of(name)
         if key is not None and self.budget.take():
@@ -229,6 +226,7 @@ class EventMapper:
             self.skipped.append((result.name, event.blocked_by))
             blocked = ", ".join(event.blocked_by) or "the run being stopped"
             self._write("warning", f"skip {result.name}, blocked by {blocked}")
+            yield from self._builtin_checks(result)
             return
         if result.status is NodeStatus.FAILED:
             is_violation = result.error is not None and result.error.code == CHECK_FAILED
@@ -242,18 +240,17 @@ class EventMapper:
 
     def _builtin_checks(self, result: NodeResult) -> Results:
         """Tell what the engine saw, or what an earlier run saw whose rows are taken."""
-        for (switch, name), key in self.selection.builtin.items():
-            if name != result.name or name in self.yielded:
+        known = self.snapshot.compiled.graph.by_name.get(result.name)
+        is_as_loaded = known is not None and known.id == result.id
+        for subject, key in self.selection.builtin.items():
+            name = subject[1]
+            if name != result.name or (name in self.yielded and not self.watch.has_found(subject)):
                 continue
-            found = self._findings.get((switch, name), [])
-            if result.provenance is not None:
-                if name not in self.earlier.known:
-                    self._write("warning", f"{key.name} of {name} has no result: the run that looked has no journal")
-                    continue
-                found = found or self.earlier.found.get((switch, name), [])
-            built = builtin_check_result(switch, key, result, found)
+            built = self.watch.conclude(subject, key, result, is_as_loaded=is_as_loaded)
             if built is not None:
                 yield name, built
+            elif result.provenance is not None:
+                self._write("warning", f"{key.name} of {name} has no result: nothing is known of what was seen then")
 
     def _materialized(self, event: NodeCompleted) -> Results:
         result = event.result

@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from msgspec import Struct, field
+
+if TYPE_CHECKING:
+    from pz_engine import RunRecord
 
 Finding = Mapping[str, Any]
 """What is shown of one event, by name."""
@@ -23,39 +26,59 @@ def finding(record: Mapping[str, Any]) -> tuple[str, Finding] | None:
     return (known[0], known[1](record)) if known is not None else None
 
 
+def plain(found: Finding) -> dict[str, Any]:
+    """Return a finding as JSON values."""
+    return {
+        name: [dict(each.data) for each in value.records] if isinstance(value, dg.TableMetadataValue) else value
+        for name, value in found.items()
+    }
+
+
 class EarlierFindings(Struct, frozen=True):
     """What earlier runs saw in the nodes that are taken from them."""
 
     known: frozenset[str] = frozenset()
     """Names of the nodes whose journal is still there."""
 
+    uncompared: frozenset[str] = frozenset()
+    """Names of the loads whose columns nobody compared when they were computed."""
+
     found: Mapping[tuple[str, str], list[Finding]] = field(default_factory=dict)
     """By switch and node name."""
 
+    def tells(self, subject: tuple[str, str]) -> bool:
+        """Tell whether it is known what was seen, given the switch of a check and the name of its node."""
+        switch, name = subject
+        return name in self.known and not (switch == "drift" and name in self.uncompared)
+
     @classmethod
-    def read(cls, project_dir: Path, run_ids: Iterable[str], names: Collection[str]) -> EarlierFindings:
+    def read(cls, project_dir: Path, runs: Iterable[RunRecord], names: Collection[str]) -> EarlierFindings:
         """Read journals until it is known of every node what was seen when it was last computed.
 
         Args:
             project_dir: the project.
-            run_ids: pz runs that continued each other, newest first.
+            runs: pz runs that continued each other, newest first.
             names: the nodes to ask for.
         """
         known: set[str] = set()
+        uncompared: set[str] = set()
         found: dict[tuple[str, str], list[Finding]] = {}
-        for run_id in run_ids:
+        for run in runs:
             if known.issuperset(names):
                 break
+            compared = {each.name for each in run.results if each.observed_schema is not None}
             seen: dict[str, list[tuple[str, Finding]]] = {}
-            for record in _records(project_dir / ".pz" / "journal" / f"{run_id}.jsonl"):
+            for record in _records(project_dir / ".pz" / "journal" / f"{run.run_id}.jsonl"):
                 each = finding(record)
                 if each is not None:
                     seen.setdefault(record["nodeId"], []).append(each)
                 elif record["event"] == "node_completed" and _is_computed(record) and record["name"] not in known:
                     known.add(record["name"])
+                    if record["name"] not in compared:
+                        uncompared.add(record["name"])
                     for switch, what in seen.get(record["nodeId"], ()):
                         found.setdefault((switch, record["name"]), []).append(what)
-        return cls(frozenset(known), found)
+        return cls(frozenset(known), frozenset(uncompared), found)
 
 
 def _records(journal: Path) -> Iterator[Mapping[str, Any]]:
@@ -113,3 +136,6 @@ _FINDINGS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Finding]]] = {
     "lossy_integer_inference_detected": ("integers", _integers),
     "ambiguous_date_inference_detected": ("dates", _dates),
 }
+
+EVENTS: Mapping[str, str] = {switch: event for event, (switch, _) in _FINDINGS.items()}
+"""Name of the event that each switch is about."""

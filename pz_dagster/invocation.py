@@ -37,6 +37,7 @@ from pz_dagster.run_config import PzRunConfig
 from pz_dagster.selection import read_selection
 from pz_dagster.state_copy import DagsterStateCopy
 from pz_dagster.translation import translate
+from pz_dagster.watch import Watch
 from pz_engine import (
     CheckNode,
     EngineOverrides,
@@ -77,6 +78,7 @@ class PzInvocation:
         )
         self._state_copy = self._open_state_copy()
         self._resumption = Resumption()
+        self._watch = Watch()
         self._engine = EngineThread(self._discretion)
 
     @property
@@ -120,8 +122,12 @@ class PzInvocation:
         self._resume()
         self._warn_of_watermarks()
         most = 1 if self._partitions.keys else self._config.until_caught_up
+        self._watch.counts_passes = most > 1
+        opened = 0
         for number in count(1):
             mapper = self._mapper(number if most > 1 else None)
+            mapper.breaker_opened = opened
+            self._watch.begin(number)
             results = self._results(mapper, is_first=number == 1)
             if most == 1:
                 yield from results
@@ -138,6 +144,8 @@ class PzInvocation:
                 break
             self._resumption = self._resumption.finished()
             self._engine = EngineThread(self._discretion)
+            opened = mapper.breaker_opened
+        yield from self._watch.rest(self._selection.builtin)
         if self._resumption.is_complete:
             return
         self._raise_engine_error()
@@ -223,7 +231,7 @@ class PzInvocation:
         mapper.yielded = found.yielded
         watched = {name for _, name in self._selection.builtin}
         if watched and found.earlier:
-            mapper.earlier = EarlierFindings.read(self._binding.project.root, found.earlier, watched)
+            self._watch.earlier = EarlierFindings.read(self._binding.project.root, found.earlier, watched)
         for name, result in found.proven.items():
             for each in mapper.carried(name, result, found.retry_from or ""):
                 yield from buffer.add(name, each)
@@ -285,6 +293,7 @@ class PzInvocation:
             is_partitioned=bool(self._partitions.keys),
             passes=passes,
             shows_positions=self._discretion.shows_positions,
+            watch=self._watch,
         )
 
     def _severity(self, node: CheckNode, is_blocking: bool) -> dg.AssetCheckSeverity:
@@ -376,6 +385,7 @@ class PzInvocation:
             raise error
         awaited = {*self._selection.checks, *(name for _, name in self._selection.builtin)}
         missing = sorted(name for name in awaited if name not in mapper.completed)
+        missing += self._watch.silent(self._selection.builtin)
         if missing:
             raise unreported_checks_error(missing)
 

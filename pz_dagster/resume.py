@@ -44,7 +44,7 @@ class Resumption(Struct, frozen=True):
     yielded: frozenset[str] = frozenset()
     """Nodes whose success Dagster has from earlier attempts of this step."""
 
-    earlier: tuple[str, ...] = ()
+    earlier: tuple[RunRecord, ...] = ()
     """The pz runs that are continued, newest first."""
 
     ignores_full_refresh: bool = False
@@ -112,7 +112,7 @@ class _Planner:
         if shared is not None:
             return Resumption(
                 shared.run_id,
-                earlier=_ids(siblings),
+                earlier=tuple(siblings),
                 notes=(f"takes the loads of pz run {shared.run_id}, a part of this op",),
             )
         if run.parent_run_id is None or not _is_resuming(run.tags):
@@ -148,7 +148,7 @@ class _Planner:
         if by_hand:
             return self._rest(earlier, proven, graph, frozenset())
         note = f"continues pz run {prior.run_id}"
-        return Resumption(prior.run_id, earlier=_ids(earlier), ignores_full_refresh=True, notes=(note,))
+        return Resumption(prior.run_id, earlier=tuple(earlier), ignores_full_refresh=True, notes=(note,))
 
     def _rest(
         self, earlier: list[RunRecord], proven: Mapping[str, NodeResult], graph: Graph, yielded: frozenset[str]
@@ -166,7 +166,7 @@ class _Planner:
         prior = earlier[0].run_id
         note = f"continues pz run {prior}: {len(left)} of {len(selected)} selected node(s) are left"
         return Resumption(
-            prior, frozenset(left), kept, yielded, _ids(earlier), ignores_full_refresh=True, notes=(note,)
+            prior, frozenset(left), kept, yielded, tuple(earlier), ignores_full_refresh=True, notes=(note,)
         )
 
     def _records(self, dagster_run_id: str) -> list[RunRecord]:
@@ -280,10 +280,6 @@ def _is_resuming(tags: Mapping[str, str]) -> bool:
 
 def _host(record: RunRecord, field_name: str) -> Any:
     return (record.host or {}).get(field_name)
-
-
-def _ids(records: Iterable[RunRecord]) -> tuple[str, ...]:
-    return tuple(record.run_id for record in records)
 
 
 def _nothing_known(record: RunRecord | None) -> str:

@@ -151,6 +151,10 @@ def _is_inferred(node: SourceLoadNode, compiled: CompiledProject) -> bool:
     """Tell whether a load reads text files without a contract."""
     if node.columns or compiled.connections[node.connection].connector in _HAVE_OWN_TYPES:
         return False
+    if (
+        compiled.project is not None and compiled.project.engine.force_universal
+    ) or "files_per_partition" in node.options:
+        return False  # read in batches, whose types nobody doubts afterwards
     path = str(node.options.get("path", node.entity)).lower()
     for ending in _COMPRESSIONS:
         path = path.removesuffix(ending)

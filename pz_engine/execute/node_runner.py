@@ -111,7 +111,11 @@ class NodeRunner:
             else:
                 admission.succeed()
                 return _outcome(
-                    warnings, [self._success(node, executions[node.id], started, ordinal) for node in unit.members]
+                    warnings,
+                    [
+                        self._success(node, executions[node.id], started, ordinal, warnings.examined(node.id))
+                        for node in unit.members
+                    ],
                 )
             policy = retry_policy_of(context.compiled, failure.node)
             if not failure.is_transient or ordinal >= policy.max_attempts:
@@ -214,7 +218,9 @@ class NodeRunner:
             is_transient=is_transient,
         )
 
-    def _success(self, node: Node, done: Execution, started: float, ordinal: int) -> NodeResult:
+    def _success(
+        self, node: Node, done: Execution, started: float, ordinal: int, examined: frozenset[str]
+    ) -> NodeResult:
         base = self._stats(node, ordinal)
         return NodeResult(
             node.id,
@@ -245,6 +251,7 @@ class NodeRunner:
                 attempts=ordinal,
                 bytes=done.bytes,
                 location=done.location,
+                examined=examined,
             ),
         )
 

@@ -131,7 +131,17 @@ class WarningSlot(Struct):
     """Data warnings of one attempt."""
 
     drafts: list[EventDraft] = msgspec.field(default_factory=list)
+    examinations: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    """Node ids with the names of the warnings they were examined for."""
 
     def add(self, event_type: type[RunEvent], **fields: Any) -> None:
         """Record a data warning."""
         self.drafts.append(EventDraft(event_type, fields))
+
+    def examine(self, node_id: str, *event_types: type[RunEvent]) -> None:
+        """Record that a node was examined, whatever was found: only then does silence mean that nothing is wrong."""
+        self.examinations.extend((node_id, each.name) for each in event_types)
+
+    def examined(self, node_id: str) -> frozenset[str]:
+        """Return the names of the warnings a node was examined for."""
+        return frozenset(name for each, name in self.examinations if each == node_id)

@@ -159,6 +159,9 @@ class NodeStats(Struct, frozen=True):
     location: str | None = None
     """Where a sink's rows landed: a path or a table; no credentials."""
 
+    examined: frozenset[str] = frozenset()
+    """Names of the data warnings this node was examined for in this run, whether or not one was published."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeResult:

@@ -88,9 +88,11 @@ def _baseline(attempt: Attempt, node: SourceLoadNode, observed: ObservedSchema) 
     context = attempt.context
     try:
         found = context.schemas.get(node.key)
-        if found is not None and found.hints_hash == observed.hints_hash:
-            return found
-        context.schemas.set(node.key, SchemaBaseline(observed.columns, observed.hints_hash, context.run_id))
+        if found is None or found.hints_hash != observed.hints_hash:
+            context.schemas.set(node.key, SchemaBaseline(observed.columns, observed.hints_hash, context.run_id))
+            found = None
+        attempt.warnings.examine(node.id, SourceDriftDetected)
+        return found
     except PzStateError as error:
         context.note(f"the accepted schema of {node.key} could not be read or stored: {error.message}")
     return None

@@ -14,6 +14,7 @@ def lint_inferred_columns(
     attempt: Attempt, node: SourceLoadNode, relation: str, date_formats: Mapping[str, str]
 ) -> None:
     """Record a warning for lossy whole numbers and one per ambiguous date format."""
+    attempt.warnings.examine(node.id, LossyIntegerInferenceDetected, AmbiguousDateInferenceDetected)
     common = {"node_id": node.id, "connection": node.connection, "entity": node.entity}
     columns = lossy_integer_columns(attempt.cursor, relation)
     if columns:

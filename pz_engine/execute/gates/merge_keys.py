@@ -40,6 +40,7 @@ def guard_merge_keys(attempt: Attempt, node: SinkWriteNode, relation: str) -> bo
     groups, extra = cursor.rows(
         f"select count(*), coalesce(sum(n - 1), 0) from (select count(*) as n from {relation} group by {keys} having count(*) > 1)"
     )[0]
+    attempt.warnings.examine(node.id, MergeKeyDuplicatesDetected)
     if groups:
         attempt.warnings.add(
             MergeKeyDuplicatesDetected,
