@@ -183,14 +183,16 @@ class _Planner:
         return list(list_runs(self._binding.project.root, host=is_ours))
 
     def _continued_by_hand(self, prior: RunRecord) -> list[RunRecord]:
-        """Return the runs that `pz retry` made of a run, newest first: each took something over from the one before."""
+        """Return the runs that `pz retry` made of a run and of one another, newest first."""
         from pz_engine import list_runs
 
         newer = [*takewhile(lambda each: each.run_id != prior.run_id, list_runs(self._binding.project.root))]
         found: list[RunRecord] = []
         for record in reversed(newer):
-            takes = any(result.provenance is not None for result in record.results)
-            if record.host is not None or not takes or record.status not in _ENDED:
+            last = found[0] if found else prior
+            if record.host is not None or record.continues != last.run_id:
+                continue
+            if record.status not in _ENDED:
                 break
             found.insert(0, record)
         return found

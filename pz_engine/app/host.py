@@ -158,6 +158,9 @@ class RunRecord(Struct, frozen=True):
     results: tuple[NodeResult, ...] = ()
     """As far as the run got."""
 
+    continues: str | None = None
+    """The run it went on from (`retry_from`), whether or not there was anything to take from it."""
+
 
 def overlay_environment(env: Mapping[str, str]) -> dict[str, str]:
     """Snapshot the process environment with `env` laid over it."""

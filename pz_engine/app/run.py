@@ -243,7 +243,7 @@ class _Run:
         self._closing.callback(bus.close, _DRAIN_SECONDS)
         publisher = Publisher(bus, request.clock, self._run_id)
         results_file = RunResultsFile(
-            self._directory.results, self._run_id, self._started_at, on_warning=self._note.alert
+            self._directory.results, self._run_id, self._started_at, prepared.continues, on_warning=self._note.alert
         )
         by_id = prepared.compiled.graph.by_id
         context = RunContext(

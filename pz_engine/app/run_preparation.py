@@ -51,6 +51,11 @@ class PreparedRun(Struct, frozen=True):
     nothing_to_retry: bool = False
     windows: RunWindows = field(default_factory=RunWindows)
 
+    @property
+    def continues(self) -> str | None:
+        """Return the run that is continued, whether or not there is anything to take from it."""
+        return self.resume.run_id if self.resume is not None else None
+
 
 def prepare_run(request: RunRequest, identity: RunIdentity, instance: DuckInstance) -> PreparedRun:
     """Do everything that may refuse a run before it leaves a trace.

@@ -48,7 +48,7 @@ def list_runs(
         host: keeps the runs whose host's record it accepts; the others' results are not even read.
     """
     return tuple(
-        RunRecord(run.run_id, run.results.status, run.host, run.results.results)
+        RunRecord(run.run_id, run.results.status, run.host, run.results.results, run.results.continues)
         for run in stored_runs(locate_state(project_dir, state_dir), host=host)
     )
 

@@ -48,6 +48,9 @@ class RunResults(Struct, frozen=True):
 
     results: tuple[NodeResult, ...]
 
+    continues: str | None = None
+    """The run that this one went on from, whether or not there was anything to take from it."""
+
 
 class RunResultsFile:
     """Writes one run's results; safe from any thread.
@@ -56,16 +59,24 @@ class RunResultsFile:
         path: the file.
         run_id: the run.
         started_at: the run's start in UTC.
+        continues: the run this one goes on from.
         on_warning: receives one sentence the first time a write fails.
     """
 
     def __init__(
-        self, path: Path, run_id: str, started_at: datetime, *, on_warning: Callable[[str], None] | None = None
+        self,
+        path: Path,
+        run_id: str,
+        started_at: datetime,
+        continues: str | None = None,
+        *,
+        on_warning: Callable[[str], None] | None = None,
     ) -> None:
         self.path = path
         self._run_id = run_id
         self._started_at = started_at
         self._on_warning = on_warning
+        self._continues = continues
         self._write_lock = threading.Lock()
         self._most_nodes = 0
         self._is_final = False
@@ -85,7 +96,9 @@ class RunResultsFile:
             self._is_final = is_final
             self._most_nodes = len(results)
             nodes = self._encode(results)
-            content = _document(self._run_id, status, self._started_at, nodes, finished_at)
+            content = _document(
+                self._run_id, status, self._started_at, nodes, finished_at, continues=self._continues
+            )
             try:
                 write_atomically(self.path, content, durable=is_final)
             except OSError as error:
@@ -107,7 +120,13 @@ class RunResultsFile:
 
 
 def _document(
-    run_id: str, status: RunStatus, started_at: datetime, nodes: Sequence[str], finished_at: datetime | None
+    run_id: str,
+    status: RunStatus,
+    started_at: datetime,
+    nodes: Sequence[str],
+    finished_at: datetime | None,
+    *,
+    continues: str | None,
 ) -> bytes:
     """Return the file's bytes: compact JSON in contract order with a final newline."""
     header: dict[str, Any] = {
@@ -118,6 +137,8 @@ def _document(
     }
     if finished_at is not None and status is not RunStatus.RUNNING:
         header["finishedAt"] = format_instant(finished_at)
+    if continues is not None:
+        header["continues"] = continues
     opened = compact_json(header).removesuffix("}")
     return f'{opened},"nodes":[{",".join(nodes)}]}}\n'.encode("utf-8", "backslashreplace")
 
@@ -141,6 +162,7 @@ def read_results(path: Path) -> RunResults | None:
             _instant(document["startedAt"]),
             _instant(finished) if finished is not None else None,
             tuple(nodes.values()),
+            _required_text(document, "continues") if "continues" in document else None,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -115,6 +115,20 @@ def test_casing_inside_the_optional_objects_is_mixed(tmp_path: Path) -> None:
     )
 
 
+def test_a_run_names_the_one_it_continues(tmp_path: Path) -> None:
+    """Readers of older files get nothing; the key stands before the nodes."""
+    file = RunResultsFile(tmp_path / "run_results.json", RUN, START, "20261102T000000000Z-0001")
+    file.write(RunStatus.SUCCESS, (), END)
+    content = file.path.read_bytes()
+    assert content.endswith(b',"continues":"20261102T000000000Z-0001","nodes":[]}
+')
+    for text, continues in ((content, "20261102T000000000Z-0001"), (GOLDEN.encode(), None)):
+        file.path.write_bytes(text)
+        found = read_results(file.path)
+        assert found is not None
+        assert found.continues == continues
+
+
 def test_running_snapshot_has_no_end(tmp_path: Path) -> None:
     """While a run lives its end is left out, even when one is given."""
     document = json.loads(written(tmp_path, RunStatus.RUNNING, (), END))

@@ -1,0 +1,47 @@
+"""A retry in a shell between two attempts of one step."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from pz_dagster import PzProject, PzResource, pz_assets
+from pz_engine import RunRequest, run_project
+from pz_engine.connectors import PzConnectorError
+from pz_engine.testing.project_factory import ProjectFactory
+from pz_engine.testing.scripted_connector import ReadCall, rows
+from tests.dagster.far_side import Far, Job
+from tests.dagster.test_resume import ALL, CHECKS, far, landed, provenance, two  # noqa: F401 - fixtures
+
+# ruff: noqa: F811 - fixtures
+
+
+def test_checks_that_a_shell_evaluated_are_told_by_the_next_attempt(
+    two: ProjectFactory, far: Far, instance: dg.DagsterInstance
+) -> None:
+    """`pz retry` between two attempts did what was left: that is told, and what Dagster has already is not told twice."""
+    sink = "{{ sink('far', 'b', strategy: 'append', duplicates: 'accept') }}"
+    two.pipeline("p_b", f"INSERT INTO {sink}\nSELECT id, name FROM {{{{ source('far', 'more') }}}}")
+
+    def read(call: ReadCall) -> list[pa.RecordBatch]:
+        if call.spec.entity == "more" and not failed:
+            failed.append(call)
+            raise PzConnectorError("away", is_transient=True)
+        return [rows(1, 2)]
+
+    failed: list[ReadCall] = []
+
+    @pz_assets(project=PzProject(two.directory), retry_policy=dg.RetryPolicy(max_retries=1))
+    def body(context: dg.AssetExecutionContext, pz: PzResource) -> Iterator[Any]:
+        if context.retry_number == 1:
+            assert run_project(RunRequest(two.directory, retry_from="latest")).exit_code == 0
+            far.counts()
+        yield from pz.run(context=context).stream()
+
+    far.on_read = read
+    job = Job(two, instance, [body])
+    assert job.run() == sorted([*ALL, "two/src_far__more"])
+    assert (job.succeeded, job.checks, far.counts()) == (True, CHECKS, (0, []))
+    assert provenance(job).keys() == {"far/b", "two/p_b", "two/src_far__more"}
+    assert landed(far) == {"a": [1, 2], "b": [1, 2]}
