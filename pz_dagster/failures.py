@@ -20,6 +20,8 @@ from pz_engine import (
     RunStatus,
 )
 
+_BREAKER_IS_OPEN = "PZ0506"
+
 
 def broken_project_error(project: str, problems: Sequence[Diagnostic]) -> PzDagsterError:
     """Refuse to materialize anything of a project that does not compile."""
@@ -138,4 +140,5 @@ def _failed_table(results: Sequence[NodeResult], discretion: Discretion) -> dg.M
 
 
 def _may_pass_later(result: NodeResult) -> bool:
-    return bool(result.stats.is_transient)
+    """Tell whether trying again has a chance: the connector says so, or a breaker kept the node from trying."""
+    return bool(result.stats.is_transient) or (result.error is not None and result.error.code == _BREAKER_IS_OPEN)
