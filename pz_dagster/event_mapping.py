@@ -258,6 +258,9 @@ class EventMapper:
         if key is None and result.name in self._hidden:
             self._say("debug", event)
             return
+        if key is None and result.provenance == "carried_forward":
+            self._say("info", event, " (committed by an earlier run)")
+            return
         if key is None:
             self.unselected += 1
             self._say("info", event, " (not selected, ran as an ancestor)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,3 +79,14 @@ def test_without_the_journal_nothing_is_claimed(job: Job, tmp_path: Path) -> Non
     assert job.succeeded
     assert drift(job) == {}
     assert len([text for text in job.messages if "has no result" in text]) == 2
+
+
+def test_journals_of_a_newer_version_are_read_as_far_as_they_are_known(job: Job, tmp_path: Path) -> None:
+    """Fields and events that this version does not know, and lines that broke off, hide nothing that was seen."""
+    for journal in (tmp_path / "duo" / ".pz" / "journal").iterdir():
+        lines = [{**json.loads(line), "later": {"x": 1}} for line in journal.read_text().splitlines()]
+        text = "\n".join(map(json.dumps, [lines[0], {"event": "novelty", "nodeId": "1"}, *lines[1:]]))
+        journal.write_text(f'{{"event": "node_co\n[]\n{text}\n')
+    job.run(FROM_FAILURE, parent=job.last)
+    assert job.succeeded
+    assert drift(job) == dict.fromkeys(LOADS, False)

@@ -10,10 +10,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from pz_dagster.discretion import Discretion
 from pz_dagster.errors import PzDagsterError
 from pz_dagster.event_mapping import EventMapper
-from pz_dagster.failures import run_error
-from pz_engine import Diagnostic, NodeStatus, RunOutcome, RunStatus
+from pz_dagster.failures import refused_run_error, run_error
+from pz_engine import Diagnostic, NodeStatus, PzConfigError, PzStateError, RunOutcome, RunStatus
 from pz_engine.connectors import PzConnectorError
 from pz_engine.model.run import NodeError, NodeStats
 from pz_engine.testing.project_factory import ProjectFactory
@@ -150,3 +151,26 @@ def test_a_node_that_an_open_breaker_kept_out_is_repeated_by_a_policy(
     assert [text for text in job.messages if "PZ0506" in text]
     assert job.succeeded
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("kind", [PzConfigError, PzStateError])
+def test_a_refusal_keeps_its_code_and_next_step_and_no_absolute_path(kind: Any, tmp_path: Path) -> None:
+    """What the engine says before a run starts is the failure's text, its table and its problems."""
+    error = kind("PZ0518", f"the store below {tmp_path}/x is away", hint=f"look at {tmp_path}/x")
+    found = refused_run_error(error, Discretion(tmp_path))
+    assert [(each.code, each.message, each.hint) for each in found.problems] == [
+        ("PZ0518", "the store below x is away", "look at x")
+    ]
+    assert "PZ0518" in (found.description or "")
+    assert len(found.metadata["pz/problems"].records) == 1
+    assert not found.allow_retries
+
+
+def test_a_refusal_has_no_chain_of_exceptions(two: ProjectFactory, far: Far, instance: dg.DagsterInstance) -> None:
+    """The engine's own exception, which may hold anything, stays in the process."""
+    job = Job(two, instance)
+    two.sidecar("p_a", "checks:\n  - not_nul: [id]\n")
+    job.run()
+    (error,) = [event.step_failure_data.error for event in job.events if event.is_step_failure]
+    assert error is not None
+    assert (error.cause, error.context) == (None, None)

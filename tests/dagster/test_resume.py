@@ -101,6 +101,10 @@ def test_from_asset_failure_repeats_the_chosen_assets(job: Job, two: ProjectFact
     assert landed(far) == {"a": [1, 2], "b": [1, 2]}
     assert watermark(two) == "2"
     assert not [text for text in job.messages if "read again" in text]
+    assert [text for text in job.messages if text.startswith("ok far.a") and text.endswith("an earlier run)")]
+    assert [text for text in job.messages if "unselected" in text] == [
+        "2 unselected ancestor(s) ran and are not reported as materialized"
+    ]
 
 
 def test_a_retry_of_a_retry(job: Job, two: ProjectFactory, far: Far) -> None:

@@ -197,7 +197,8 @@ def test_off_keeps_every_position_out_of_the_instance(shop: ProjectFactory, tmp_
     shop.write("connections.yml", text.replace("cursor: seen_at }", window))
     with storage("sqlite", tmp_path / "home") as instance:
         bench = Workbench(shop, instance, resource=PzResource(state_copy="off"))
-        bench.materialize(EVENTS)
+        first = metadata_of(bench.materialize(EVENTS), "shop", "src_erp__events")
+        assert not {"pz/watermark_from", "pz/watermark_to", "pz/window"} & set(first)
         result = bench.materialize(EVENTS)
         assert "is caught up" in str([entry.user_message for entry in instance.all_logs(result.run_id)])
         assert not instance.fetch_observations(KEY, limit=1).records
