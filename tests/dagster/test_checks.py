@@ -86,6 +86,7 @@ def test_samples_are_shown_when_asked_for(failing: ProjectFactory, instance: dg.
 def test_a_check_that_warns_blocks_nothing(failing: ProjectFactory, instance: dg.DagsterInstance) -> None:
     """WARN results fail no step and skip no consumer, in gate mode too."""
     bench = Workbench(failing, instance, translator=Warn())
+    assert not any(spec.blocking for each in bench.assets for spec in each.check_specs)
     result = bench.materialize(raise_on_error=False)
     assert result.success
     assert "lake/orders" in materialized(result)
