@@ -258,3 +258,21 @@ def test_a_failed_part_is_continued_by_its_own_kind(
     assert far.counts() == (0, ["b"])
     assert watermark(two) == "2"
     assert landed(far) == {"a": [1, 2], "b": [1, 2]}
+
+
+def test_a_retried_part_continues_its_own_run(two: ProjectFactory, far: Far, instance: dg.DagsterInstance) -> None:
+    """Both parts have one op, and each attempt belongs to the step that Dagster made of a part."""
+
+    @dg.asset(deps=[["far", "a"]])
+    def between() -> None: ...
+
+    policy = dg.RetryPolicy(max_retries=1)
+    made = build_pz_assets(PzProject(two.directory), translator=Between(), retry_policy=policy)
+    assets: list[Any] = [*made, between]
+    job = Job(two, instance, assets)
+    far.failures = {"b": 1}
+    job.run()
+    assert job.succeeded
+    assert far.counts() == (1, ["a", "b"])
+    steps = [(record.host["step"], record.host["attempt"]) for record in list_runs(two.directory) if record.host]
+    assert steps == [("two_2", 1), ("two_2", 0), ("two", 0)]

@@ -109,6 +109,15 @@ def test_every_pass_that_found_something_is_named(days: ProjectFactory, far: Far
     assert (found.passed, "pz/found_in_passes" in found.metadata) == (False, False)
 
 
+def test_an_observation_of_an_early_pass_is_kept(days: ProjectFactory, far: Far, instance: dg.DagsterInstance) -> None:
+    """Without the switches a finding is an observation, whichever pass it is of."""
+    script(days, far, repeats=(1, 2, 1, 1), drifted={2})
+    bench = Workbench(days, instance, translator=translator(frozenset()))
+    result = bench.materialize(run_config=CONFIG)
+    seen = [event.asset_key for event in result.all_events if event.event_type_value == "ASSET_OBSERVATION"]
+    assert [key.to_user_string() for key in seen if key is not None] == ["days/src_far__names", "far/out"]
+
+
 @pytest.mark.parametrize("end", ["failed", "refused"])
 def test_a_last_pass_that_does_not_come_so_far_hides_nothing(
     end: str, days: ProjectFactory, far: Far, instance: dg.DagsterInstance
