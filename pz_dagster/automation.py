@@ -30,8 +30,6 @@ RUN_TAGS: Mapping[str, str] = {
 }
 """A crashed run is tried once more from what it had not materialized; a failed node is not, the engine tried already."""
 
-_SENSOR_SECONDS = 30
-
 
 def build_pz_schedules(
     project: PzProject,
@@ -125,6 +123,7 @@ def build_pz_sensors(
     *,
     backlog: bool = False,
     default_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED,
+    minimum_interval_seconds: int = 30,
     translator: PzTranslator | None = None,
     job_tags: Mapping[str, str] | None = None,
 ) -> list[dg.SensorDefinition]:
@@ -137,6 +136,7 @@ def build_pz_sensors(
             that reached it, so a window is never asked for twice, not even one that fails; a load that has never run is
             not started.
         default_status: stopped unless said otherwise.
+        minimum_interval_seconds: how often a sensor looks at most.
         translator: the one that the assets were built with.
         job_tags: as for `build_pz_schedules`.
     """
@@ -153,7 +153,7 @@ def build_pz_sensors(
         if loads:
             tags = {**job_tags_of(snapshot, [unit]), **(job_tags or {})}
             assets = [keys[node_id] for node_id in sorted(unit.node_ids) if node_id in keys]
-            found.append(_backlog_sensor(unit, loads, assets, tags, default_status))
+            found.append(_backlog_sensor(unit, loads, assets, tags, default_status, minimum_interval_seconds))
     return found
 
 
@@ -203,6 +203,7 @@ def _backlog_sensor(
     assets: Sequence[dg.AssetKey],
     tags: Mapping[str, str],
     default_status: dg.DefaultSensorStatus,
+    minimum_interval_seconds: int,
 ) -> dg.SensorDefinition:
     def evaluate(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         found = find_backlog(context.instance, loads, assets)
@@ -214,7 +215,7 @@ def _backlog_sensor(
     return dg.SensorDefinition(
         name=op_name(f"{unit.name}_backlog"),
         evaluation_fn=evaluate,
-        minimum_interval_seconds=_SENSOR_SECONDS,
+        minimum_interval_seconds=minimum_interval_seconds,
         description="Launches the next run while windows are left to read.",
         default_status=default_status,
         asset_selection=dg.AssetSelection.assets(*assets),

@@ -233,6 +233,16 @@ def test_only_flows_with_a_stop_have_a_backlog(bench: Workbench) -> None:
     assert build_pz_sensors(bench.project) == []
 
 
+def test_a_backlog_is_looked_at_as_often_as_wanted(
+    windowed: ProjectFactory,  # noqa: F811
+    instance: dg.DagsterInstance,
+) -> None:
+    """Every half minute at most, unless said otherwise."""
+    bench = Workbench(windowed, instance)
+    (often,) = build_pz_sensors(bench.project, backlog=True, minimum_interval_seconds=5)
+    assert (backlog(bench).minimum_interval_seconds, often.minimum_interval_seconds) == (30, 5)
+
+
 class Eager(PzTranslator):
     """Loads and what follows run when something above them has changed."""
 
