@@ -38,7 +38,7 @@ def main() -> int:
         home.mkdir()
         shutil.copy(example / "dagster.yaml", home)
         definitions = example / "definitions.py"
-        with dev_server(definitions, home) as server:
+        with dev_server(definitions, home=home) as server:
             good = server.launch(_assets(server))
             _expect(server.follow(good), "SUCCESS")
             _take(
@@ -48,14 +48,14 @@ def main() -> int:
                 (1400, 1100),
             )
             _take(server, "asset", "/assets/flights/carrier_months?view=overview", (1400, 1500))
-        with dev_server(definitions, home, environment={"PZ_EXAMPLE_BREAK": "1"}) as server:
+        with dev_server(definitions, home=home, environment={"PZ_EXAMPLE_BREAK": "1"}) as server:
             broken = server.launch(_assets(server))
             _expect(server.follow(broken), "FAILURE")
             check = "/assets/flights/flight_delays?view=checks&checkDetail=check_flight_delays_row_count"
             _take(server, "checks", check)
             events = quote("type:ASSET_CHECK_EVALUATION")
             _take(server, "run", f"/runs/{broken}?logs={events}")
-        with dev_server(definitions, home) as server:
+        with dev_server(definitions, home=home) as server:
             repaired = server.reexecute(broken)
             _expect(server.follow(repaired), "SUCCESS")
             events = quote("type:ASSET_MATERIALIZATION")

@@ -19,8 +19,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the longest file first: a file stays with one worker, and the last one must not be left with it alone."""
-    items.sort(key=lambda item: "tests/resume/test_random_faults" not in item.nodeid)
+    """Start the longest files first, that no worker is left with one of them when the others have nothing to do."""
+    longest = ("tests/dagster/test_daemon", "tests/resume/test_random_faults")
+    items.sort(key=lambda item: not item.nodeid.startswith(longest))
 
 
 @pytest.fixture(autouse=True)

@@ -28,6 +28,22 @@ _REEXECUTE = """
 mutation ($params: ReexecutionParams!) { launchRunReexecution(reexecutionParams: $params) {
   __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }
 """
+_TERMINATE = "mutation ($id: String!) { terminateRun(runId: $id) { __typename } }"
+_BACKFILL = """
+mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
+  __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }
+"""
+_BACKFILL_STATUS = """
+query ($id: String!) { partitionBackfillOrError(backfillId: $id) {
+  ... on PartitionBackfill { status error { message } } } }
+"""
+_START_SCHEDULE = "mutation ($s: ScheduleSelector!) { startSchedule(scheduleSelector: $s) { __typename } }"
+_START_SENSOR = "mutation ($s: SensorSelector!) { startSensor(sensorSelector: $s) { __typename } }"
+_TICKS = """
+query ($s: SensorSelector!) { sensorOrError(sensorSelector: $s) {
+  ... on Sensor { sensorState { ticks { status runIds timestamp } } } } }
+"""
+_LIMIT = "mutation ($pool: String!, $n: Int!) { setConcurrencyLimit(concurrencyKey: $pool, limit: $n) }"
 _STATUS = "query ($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
 _LOCATIONS = "{ repositoriesOrError { ... on RepositoryConnection { nodes { name location { name } } } } }"
 _ENDED = ("SUCCESS", "FAILURE", "CANCELED")
@@ -55,11 +71,12 @@ class DevServer:
         found: dict[str, Any] = answer["data"]
         return found
 
-    def launch(self, assets: Sequence[Sequence[str]], config: Mapping[str, Any] | None = None) -> str:
+    def launch(
+        self, assets: Sequence[Sequence[str]], config: Mapping[str, Any] | None = None, *, location: str | None = None
+    ) -> str:
         """Materialize assets, each given by the parts of its key, and return the run's id."""
         selector = {
-            "repositoryName": "__repository__",
-            "repositoryLocationName": self.location,
+            **self._place(location),
             "jobName": "__ASSET_JOB",
             "assetSelection": [{"path": list(path)} for path in assets],
         }
@@ -71,7 +88,56 @@ class DevServer:
         params = {"parentRunId": run_id, "strategy": strategy}
         return _run_id(self.query(_REEXECUTE, {"params": params})["launchRunReexecution"])
 
-    def follow(self, run_id: str, seconds: float = 120) -> str:
+    def terminate(self, run_id: str) -> None:
+        """Do what the button does; the run ends later."""
+        answer = self.query(_TERMINATE, {"id": run_id})["terminateRun"]
+        if answer["__typename"] != "TerminateRunSuccess":
+            raise RuntimeError(f"not terminated: {answer}")
+
+    def backfill(self, assets: Sequence[Sequence[str]], partitions: Sequence[str]) -> str:
+        """Materialize partitions of assets and return the backfill's id."""
+        params = {"assetSelection": [{"path": list(path)} for path in assets], "partitionNames": list(partitions)}
+        answer = self.query(_BACKFILL, {"params": params})["launchPartitionBackfill"]
+        if answer["__typename"] != "LaunchBackfillSuccess":
+            raise RuntimeError(f"not launched: {answer}")
+        return str(answer["backfillId"])
+
+    def backfill_status(self, backfill_id: str) -> str:
+        """Return how far a backfill is, its error included."""
+        found = self.query(_BACKFILL_STATUS, {"id": backfill_id})["partitionBackfillOrError"]
+        return str(found["status"]) + (f": {found['error']['message']}" if found.get("error") else "")
+
+    def start_schedule(self, name: str, *, location: str | None = None) -> None:
+        """Switch a schedule on."""
+        self._switch(_START_SCHEDULE, {"scheduleName": name, **self._place(location)})
+
+    def start_sensor(self, name: str, *, location: str | None = None) -> None:
+        """Switch a sensor on."""
+        self._switch(_START_SENSOR, {"sensorName": name, **self._place(location)})
+
+    def ticks(self, sensor: str, *, location: str | None = None) -> list[dict[str, Any]]:
+        """Return the ticks of a sensor that have ended, newest first."""
+        selector = {"sensorName": sensor, **self._place(location)}
+        found = self.query(_TICKS, {"s": selector})["sensorOrError"]["sensorState"]["ticks"]
+        return [tick for tick in found if tick["status"] != "STARTED"]
+
+    def limit_pool(self, pool: str, limit: int) -> None:
+        """Let so many ops of a pool run at once."""
+        self.query(_LIMIT, {"pool": pool, "n": limit})
+
+    def _place(self, location: str | None) -> dict[str, str]:
+        return {"repositoryName": "__repository__", "repositoryLocationName": location or self.location}
+
+    def _switch(self, mutation: str, selector: Mapping[str, str]) -> None:
+        (answer,) = self.query(mutation, {"s": selector}).values()
+        if answer["__typename"] not in ("ScheduleStateResult", "Sensor"):
+            raise RuntimeError(f"not started: {answer}")
+
+    def status(self, run_id: str) -> str:
+        """Return the status of a run."""
+        return str(self.query(_STATUS, {"id": run_id})["runOrError"]["status"])
+
+    def follow(self, run_id: str, seconds: float = 180) -> str:
         """Return the status in which a run ended.
 
         Raises:
@@ -80,7 +146,7 @@ class DevServer:
         deadline = time.monotonic() + seconds
         status = "unknown"
         while time.monotonic() < deadline:
-            status = self.query(_STATUS, {"id": run_id})["runOrError"]["status"]
+            status = self.status(run_id)
             if status in _ENDED:
                 return status
             time.sleep(0.5)
@@ -88,11 +154,11 @@ class DevServer:
 
 
 @contextmanager
-def dev_server(definitions: Path, home: Path, *, environment: Mapping[str, str] | None = None) -> Iterator[DevServer]:
-    """Serve a file of definitions until the block ends.
+def dev_server(*definitions: Path, home: Path, environment: Mapping[str, str] | None = None) -> Iterator[DevServer]:
+    """Serve files of definitions until the block ends.
 
     Args:
-        definitions: the Python file.
+        definitions: the Python files; each is a code location of its own, named after the file.
         home: the instance's folder with its `dagster.yaml`; what it holds stays.
         environment: variables on top of this process's own.
 
@@ -103,7 +169,8 @@ def dev_server(definitions: Path, home: Path, *, environment: Mapping[str, str] 
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "dagster", "dev", "-f", str(definitions), "-h", "127.0.0.1", "-p", str(port)]
+    files = [word for path in definitions for word in ("-f", str(path))]
+    command = [sys.executable, "-m", "dagster", "dev", *files, "-h", "127.0.0.1", "-p", str(port)]
     variables = {**os.environ, "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1", **(environment or {})}
     log = home / "dev.log"
     with log.open("wb") as output:

@@ -68,7 +68,7 @@ def test_the_pages_show_what_ran(shop: ProjectFactory, tmp_path: Path) -> None:
     home.mkdir()
     (home / "dagster.yaml").write_text(SETTINGS)
     in_process = {"execution": {"config": {"in_process": {}}}}
-    with dev_server(shop.directory / "definitions.py", home) as server:
+    with dev_server(shop.directory / "definitions.py", home=home) as server:
         observed = {"ops": {"shop": {"config": {"checks": "observe"}}}}
         assert server.follow(server.launch(ASSETS, {**in_process, **observed})) == "SUCCESS"
 
