@@ -70,7 +70,7 @@ class _Planner:
             elif isinstance(node, SinkWriteNode):
                 plans.append(self._write(node))
         check_feed_pairs(self._compiled, {plan.node_id: plan.read_shape for plan in plans}, self._problems)
-        find_clashes(self._compiled, self._targets, self._problems)
+        find_clashes(self._compiled, self._targets, self._effective, self._problems)
         self._problems.errors = list(dict.fromkeys(self._problems.errors))
         self._problems.raise_if_any()
         return fuse(self._compiled, ExecutionPlan(tuple(plans), MemoryBudget.of(self._engine)), self._scans)
@@ -149,9 +149,10 @@ class _Planner:
         finally:
             with contextlib.suppress(Exception):
                 sink.close()
-        if copy is not None and self._is_effective(node):
+        if copy is not None:
             self._targets.add_output(node, copy)
-            self._targets.add_setup(node, copy.setup)
+            if self._is_effective(node):
+                self._targets.add_setup(node, copy.setup)
         if self._engine.force_universal:
             return replace(universal, reason=f"arrow stream: {name}, engine.force_universal is set")
         if copy is None:

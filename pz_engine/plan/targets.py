@@ -19,7 +19,7 @@ class Targets(Struct):
     """Gathered while planning."""
 
     outputs: dict[str, list[SinkWriteNode]] = field(default_factory=dict)
-    """Sinks by the identity of what they write."""
+    """All sinks of the project by the identity of what they write: the other one may have been written by another run."""
 
     databases: dict[str, dict[str, SourceLoadNode | SinkWriteNode]] = field(default_factory=dict)
     """Attached files by real path: connection to the first node that uses it."""
@@ -36,11 +36,20 @@ class Targets(Struct):
                 self.databases.setdefault(os.path.realpath(step.path), {}).setdefault(node.connection, node)
 
 
-def find_clashes(compiled: CompiledProject, targets: Targets, problems: ProblemCollector) -> None:
-    """Report `PZ0206` for outputs that are one thing, `PZ0301` for connections that open one file."""
+def find_clashes(
+    compiled: CompiledProject, targets: Targets, effective: frozenset[str] | None, problems: ProblemCollector
+) -> None:
+    """Report `PZ0206` for outputs that are one thing, `PZ0301` for connections that open one file.
+
+    Args:
+        compiled: the project.
+        targets: what its nodes write and open.
+        effective: ids of the nodes about to run, None for all; outputs of which none is among them are let alone.
+        problems: where to report.
+    """
     for nodes in targets.outputs.values():
         names = sorted(node.name for node in nodes)
-        if len(names) > 1:
+        if len(names) > 1 and (effective is None or any(node.id in effective for node in nodes)):
             for node in sorted(nodes, key=lambda each: each.name)[1:]:
                 file, line = place_of(compiled, node)
                 problems.add(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pz_engine import PzValidationError, Selection
 from pz_engine.app.plan import plan_project
 from pz_engine.testing.project_factory import ProjectFactory
 
@@ -39,3 +40,16 @@ def test_clashing_outputs(factory: ProjectFactory, first: str, second: str, code
     factory.pipeline("q", "INSERT INTO {{ " + second + " }} SELECT 2 AS one")
     report = plan_project(factory.directory)
     assert [problem.code for problem in report.problems] == ([code] if code else [])
+
+
+def test_a_clash_is_refused_whichever_of_the_two_runs(factory: ProjectFactory) -> None:
+    """The other output may be there from an earlier run; a part of the project that has nothing to do with them runs."""
+    factory.connections(CONNECTIONS)
+    for name, table in (("p", "o"), ("q", "O"), ("other", "other")):
+        factory.pipeline(name, f"INSERT INTO {{{{ sink('wh', '{table}', strategy: 'replace') }}}} SELECT 1 AS one")
+    for name in ("p", "q"):
+        with pytest.raises(PzValidationError) as caught:
+            factory.run(selection=Selection(node_names=frozenset({f"wh.{'o' if name == 'p' else 'O'}"})))
+        assert [problem.code for problem in caught.value.errors] == ["PZ0206"]
+    assert not (factory.directory / "wh.duckdb").exists()
+    assert factory.run(selection=Selection(node_names=frozenset({"wh.other"}))).exit_code == 0
