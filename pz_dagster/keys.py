@@ -23,6 +23,9 @@ _RESERVED = frozenset(
 )
 """Words that Dagster refuses as the name of an op."""
 
+PLACEHOLDER = "pz_errors"
+"""Last part of the key of what stands for a project that does not compile."""
+
 
 def fold(text: str) -> str:
     """Replace every character that Dagster refuses in names by `_`.

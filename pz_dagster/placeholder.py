@@ -8,7 +8,7 @@ import dagster as dg
 
 from pz_dagster.code_references import problem_references
 from pz_dagster.failures import broken_project_error
-from pz_dagster.keys import asset_key, fold
+from pz_dagster.keys import PLACEHOLDER, asset_key, fold
 from pz_dagster.snapshot import Snapshot
 
 
@@ -23,7 +23,7 @@ def errors_spec(snapshot: Snapshot, part: str = "") -> dg.AssetSpec:
     listed = "\n".join(f"- `{p.code}` {p.place or ''}: {p.message}{f' — {p.hint}' if p.hint else ''}" for p in problems)
     suffix = [hashlib.sha256(part.encode()).hexdigest()[:6]] if part else []
     return dg.AssetSpec(
-        asset_key([name, "_".join(["pz_errors", *suffix])]),
+        asset_key([name, "_".join([PLACEHOLDER, *suffix])]),
         group_name=fold(name),
         kinds={"pz"},
         tags={"pz/status": "broken"},

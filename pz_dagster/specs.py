@@ -14,15 +14,16 @@ from msgspec import Struct
 
 from pz_dagster.builtin_checks import builtin_check_specs
 from pz_dagster.errors import PzDefinitionError
-from pz_dagster.keys import check_output_name, output_name
+from pz_dagster.keys import PLACEHOLDER, asset_key, check_output_name, output_name
 from pz_dagster.location import Claim, claimed_by_others
 from pz_dagster.snapshot import Snapshot
+from pz_dagster.state_records import state_key
 from pz_dagster.tables import problem_table
 from pz_dagster.translation import Translation, translate
 from pz_dagster.translator import PzTranslator
 from pz_dagster.units import Unit
 from pz_dagster.visibility import home_of, visible_parents
-from pz_engine import CheckNode, Diagnostic, Graph, Node, PipelineNode, SinkWriteNode
+from pz_engine import CheckNode, Diagnostic, Graph, Node, PipelineNode, SinkWriteNode, SourceLoadNode
 
 _LOGGER = logging.getLogger("pz_dagster")
 
@@ -58,7 +59,7 @@ def build_specs(
     view = translate(translator, snapshot)
     assets = _asset_specs(snapshot, units, view)
     found = [_unit_specs(unit, view, assets, is_gate=is_gate) for unit in units]
-    problems = _key_collisions(snapshot, assets)
+    problems = _key_collisions(view, assets)
     problems.extend(problem for each in found for problem in each.problems if problem not in problems)
     outputs = {name: claim for each in found for name, claim in each.outputs.items()}
     if problems:
@@ -78,7 +79,9 @@ def _asset_specs(snapshot: Snapshot, units: Sequence[Unit], view: Translation) -
         ]
         for node_id, spec in specs.items()
     }
-    kept = _orderly(snapshot.compiled.graph, {n: spec.key for n, spec in specs.items()}, deps, units)
+    final = {node_id: spec.key for node_id, spec in specs.items()}
+    _leave_out_namesakes(view, final, renamed, deps)
+    kept = _orderly(snapshot.compiled.graph, final, deps, units)
     return {
         node.id: specs[node.id].replace_attributes(
             deps=kept[node.id],
@@ -87,6 +90,27 @@ def _asset_specs(snapshot: Snapshot, units: Sequence[Unit], view: Translation) -
         )
         for node in nodes
     }
+
+
+def _leave_out_namesakes(
+    view: Translation,
+    keys: Mapping[str, dg.AssetKey],
+    renamed: Mapping[dg.AssetKey, dg.AssetKey],
+    deps: Mapping[str, list[dg.AssetDep]],
+) -> None:
+    """Remove dependencies of loads on a load or pipeline that is only called like the remote entity they read.
+
+    A connection may be called like the project, and an entity of it like a pipeline.
+    """
+    snapshot, translator = view.snapshot, view.translator
+    graph = snapshot.compiled.graph
+    namesakes = {key for node_id, key in keys.items() if not isinstance(graph.by_id[node_id], SinkWriteNode)}
+    for node_id, wanted in deps.items():
+        node = graph.by_id[node_id]
+        if isinstance(node, SourceLoadNode) and any(dep.asset_key in namesakes for dep in wanted):
+            remote = translator.get_remote_key(node, snapshot)
+            remote = renamed.get(remote, remote)
+            wanted[:] = [dep for dep in wanted if dep.asset_key != remote or remote not in namesakes]
 
 
 def _identity(node: Node) -> dict[str, str]:
@@ -144,7 +168,7 @@ def _unit_specs(unit: Unit, view: Translation, assets: Mapping[str, dg.AssetSpec
     within = assets.keys() & unit.node_ids
     found: list[dg.AssetSpec] = []
     checks: list[dg.AssetCheckSpec] = []
-    outputs: dict[str, Claim] = {}
+    outputs = _reserved(view)
     problems: list[Diagnostic] = []
     for node in ordered:
         own = _claim(node, snapshot)
@@ -182,9 +206,20 @@ def _identified(spec: dg.AssetCheckSpec, node: Node) -> dg.AssetCheckSpec:
     )
 
 
-def _key_collisions(snapshot: Snapshot, assets: Mapping[str, dg.AssetSpec]) -> list[Diagnostic]:
+def _reserved(view: Translation) -> dict[str, Claim]:
+    """Return the keys that belong to the project itself, which no node may have."""
+    project = view.snapshot.project_name
+    own = {
+        state_key(project, view.translator.settings.key_prefix): "the asset of stored positions",
+        asset_key([project, PLACEHOLDER]): "the placeholder of a project that does not compile",
+    }
+    return {output_name(key): Claim(what, "project.yml", project) for key, what in own.items()}
+
+
+def _key_collisions(view: Translation, assets: Mapping[str, dg.AssetSpec]) -> list[Diagnostic]:
     """Compare all nodes of the project, those of different ops too."""
-    seen: dict[str, Claim] = {}
+    snapshot = view.snapshot
+    seen = _reserved(view)
     problems: list[Diagnostic] = []
     for node_id, spec in assets.items():
         node = snapshot.compiled.graph.by_id[node_id]
