@@ -75,11 +75,14 @@ class DevServer:
         self, assets: Sequence[Sequence[str]], config: Mapping[str, Any] | None = None, *, location: str | None = None
     ) -> str:
         """Materialize assets, each given by the parts of its key, and return the run's id."""
-        selector = {
-            **self._place(location),
-            "jobName": "__ASSET_JOB",
-            "assetSelection": [{"path": list(path)} for path in assets],
-        }
+        selection = {"jobName": "__ASSET_JOB", "assetSelection": [{"path": list(path)} for path in assets]}
+        return self._launch({**self._place(location), **selection}, config)
+
+    def launch_job(self, name: str, *, location: str | None = None) -> str:
+        """Run a job with its own configuration and tags, and return the run's id."""
+        return self._launch({**self._place(location), "jobName": name}, None)
+
+    def _launch(self, selector: Mapping[str, Any], config: Mapping[str, Any] | None) -> str:
         params = {"selector": selector, "mode": "default", "runConfigData": dict(config or {})}
         return _run_id(self.query(_LAUNCH, {"params": params})["launchPipelineExecution"])
 

@@ -27,6 +27,7 @@ CASES: tuple[Callable[[Scene], None], ...] = (
     firing.an_eager_chain_runs_once_and_its_sink_is_followed,
     stopping.a_terminated_run_is_canceled_and_lets_go,
     stopping.a_killed_worker_frees_its_pool,
+    stopping.a_killed_run_of_a_job_is_repeated,
     overlapping.runs_of_one_unit_wait_for_each_other,
     redoing.what_succeeded_is_not_done_again,
 )

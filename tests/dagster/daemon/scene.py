@@ -78,7 +78,7 @@ class Scene:
     directory: Path
     shown: dict[str, Shown]
     gate: Event = field(default_factory=Event)
-    """Opened, it lets requests for `/pair` through."""
+    """Opened, it lets requests for `/pair` through, and the first one for `/again`."""
 
     def runs(self, **tags: str) -> list[dg.DagsterRun]:
         """Return the runs with certain tags, newest first; `__` in a name stands for `/`."""
@@ -115,10 +115,13 @@ def wait_until(look: Callable[[], T], what: str, seconds: float = 180) -> T:
 @contextmanager
 def scene(directory: Path) -> Iterator[Scene]:
     """Write all projects, start the server, and stop it when the block ends."""
-    gate, both = Event(), Barrier(2)
+    gate, both, asked = Event(), Barrier(2), Event()
 
     def answer(request: Request) -> Answer:
         if request.path == "/pair":
+            gate.wait(180)
+        if request.path == "/again" and not asked.is_set():
+            asked.set()
             gate.wait(180)
         if request.path == "/free":
             try:
@@ -133,12 +136,12 @@ def scene(directory: Path) -> Iterator[Scene]:
     with HttpApi(answer) as api:
         windows = ", max_window: 1d, initial: 2025-12-31, until: 2026-01-04"
         made = [feed(directory, name) for name in ("halt", "killed", "timed")]
-        made += [remote(directory, name, api.url) for name in ("pair", "free")]
+        made += [remote(directory, name, api.url) for name in ("pair", "free", "again")]
         made += [days(directory, name) for name in ("many", "single", "chain")]
         made += [days(directory, "windows", sync=windows)]
         two_marts(directory, "redo", api.url)
         locations = (
-            write_location(directory / APART, _APART, ["'halt'", "'killed'", "'pair'", "'free'"]),
+            write_location(directory / APART, _APART, ["'halt'", "'killed'", "'pair'", "'free'", "'again'"]),
             write_location(
                 directory / TOGETHER,
                 _TOGETHER,

@@ -48,6 +48,21 @@ def a_killed_worker_frees_its_pool(scene: Scene) -> None:
     assert shown.landed() == [1, 2]
 
 
+def a_killed_run_of_a_job_is_repeated(scene: Scene) -> None:
+    """The daemon launches it once more, as the job's tags say; what had been read is read again, and lands once."""
+    shown = scene.shown["again"]
+    run_id = scene.server.launch_job("again_job", location=APART)
+    wait_until(lambda: scene.requests("/again"), "request")
+    for pid in shown.holders():
+        os.kill(pid, signal.SIGKILL)
+    assert scene.server.follow(run_id) == "FAILURE"
+    (again,) = wait_until(lambda: scene.runs(dagster__parent_run_id=run_id), "second run")
+    assert scene.server.follow(again.run_id) == "SUCCESS"
+    assert scene.requests("/again") == 2
+    assert shown.landed() == [1, 2, 3]
+    assert any("was interrupted, so everything is extracted again" in text for text in scene.messages(again.run_id))
+
+
 def write_for_ever(scene: Scene, shown: Shown, executor: dict[str, Any] | None = None) -> tuple[str, set[int]]:
     """Launch a run that does not end, and return its id and the processes that are writing the destination."""
     slow = {"ops": {shown.op: {"config": {"vars": {"slow": True}}}}, **(executor or {})}
