@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,6 +52,9 @@ class PzProjectComponent(dg.StateBackedComponent, dg.Resolvable):
     vars: dict[str, Any] = field(default_factory=dict, repr=False)
     """Overrides of the project's `vars:`; they are part of the definitions, so never secrets."""
 
+    state_dir: str | None = None
+    """Where runs, journals and state live instead of in `.pz`, relative to the project."""
+
     select: str = "*"
     exclude: str | None = None
     checks: PzChecksModel = field(default_factory=PzChecksModel)
@@ -88,7 +91,7 @@ class PzProjectComponent(dg.StateBackedComponent, dg.Resolvable):
         Raises:
             PzDefinitionError: the project does not compile, outside a development process.
         """
-        project = PzProject(self.project.directory, vars=self.vars)
+        project = PzProject(self.project.directory, **self._options())
         if not project.is_development:
             project.check()
         state_path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,8 +99,10 @@ class PzProjectComponent(dg.StateBackedComponent, dg.Resolvable):
 
     def build_defs_from_state(self, context: dg.ComponentLoadContext, state_path: Path | None) -> dg.Definitions:  # noqa: ARG002
         """Build definitions from a snapshot; without a readable one the project is compiled."""
-        stated = snapshot_file.from_json(state_path.read_bytes(), self.project.directory) if state_path else None
-        project = _StatedProject(self.project.directory, vars=self.vars, stated=stated)
+        project = _StatedProject(self.project.directory, **self._options())
+        if state_path is not None:
+            stated = snapshot_file.from_json(state_path.read_bytes(), project.root, project.state_path)
+            project = replace(project, stated=stated)
         options: dict[str, Any] = {}
         if self.partitions is not None:
             options.update(partitions_def=self.partitions.build(), partition_by=tuple(self.partitions.by))
@@ -136,6 +141,9 @@ class PzProjectComponent(dg.StateBackedComponent, dg.Resolvable):
     @property
     def _translator(self) -> "_ComponentTranslator":
         return self.__dict__["_asking"]  # type: ignore[no-any-return]
+
+    def _options(self) -> dict[str, Any]:
+        return {"vars": self.vars, "state_dir": Path(self.state_dir) if self.state_dir is not None else None}
 
     def _resource(self) -> PzResource:
         """Return a resource whose runs go through `execute`; its class holds the component, because Dagster copies it."""

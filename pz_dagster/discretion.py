@@ -42,6 +42,7 @@ class Discretion:
 
     Args:
         root: the project's directory; paths below it are shown from there.
+        state_path: where its runs and state live; shown as `.pz`.
         is_full: show sanitized engine messages in full; for a development instance.
         shows_samples: show the sampled rows of failing checks.
         counting_checks: names of the checks whose detail is a count, which is no row value.
@@ -50,6 +51,7 @@ class Discretion:
     """
 
     root: Path
+    state_path: Path | None = None
     is_full: bool = False
     shows_samples: bool = False
     counting_checks: frozenset[str] = frozenset()
@@ -62,6 +64,7 @@ class Discretion:
         cls,
         snapshot: Snapshot,
         root: Path,
+        state_path: Path,
         *,
         env: Mapping[str, str],
         is_full: bool,
@@ -74,7 +77,7 @@ class Discretion:
             for node in snapshot.compiled.nodes
             if isinstance(node, CheckNode) and node.check.type is CheckType.ROW_COUNT
         )
-        return cls(root, is_full, shows_samples, counting, _values_in_use(root, env), shows_positions)
+        return cls(root, state_path, is_full, shows_samples, counting, _values_in_use(root, env), shows_positions)
 
     def text(self, message: str) -> str:
         """Return an engine message as it may be shown."""
@@ -120,6 +123,8 @@ class Discretion:
             text = _POSITION.sub(r"\1…\2", text)
         if self.is_full:
             return text
+        if self.state_path is not None:
+            text = text.replace(str(self.state_path), ".pz")
         shorter = text.replace(f"{self.root}/", "").replace(str(self.root), ".")
         return _ABSOLUTE.sub(lambda found: f"…/{found[1]}", shorter)
 

@@ -52,11 +52,11 @@ class EarlierFindings(Struct, frozen=True):
         return name in self.known and not (switch == "drift" and name in self.uncompared)
 
     @classmethod
-    def read(cls, project_dir: Path, runs: Iterable[RunRecord], names: Collection[str]) -> EarlierFindings:
+    def read(cls, state_path: Path, runs: Iterable[RunRecord], names: Collection[str]) -> EarlierFindings:
         """Read journals until it is known of every node what was seen when it was last computed.
 
         Args:
-            project_dir: the project.
+            state_path: where the project's runs and journals live.
             runs: pz runs that continued each other, newest first.
             names: the nodes to ask for.
         """
@@ -68,7 +68,7 @@ class EarlierFindings(Struct, frozen=True):
                 break
             compared = {each.name for each in run.results if each.observed_schema is not None}
             seen: dict[str, list[tuple[str, Finding]]] = {}
-            for record in _records(project_dir / ".pz" / "journal" / f"{run.run_id}.jsonl"):
+            for record in _records(state_path / "journal" / f"{run.run_id}.jsonl"):
                 each = finding(record)
                 if each is not None:
                     seen.setdefault(record["nodeId"], []).append(each)

@@ -71,6 +71,7 @@ class PzInvocation:
         self._discretion = Discretion.of(
             self._snapshot,
             self._binding.project.root,
+            self._binding.project.state_path,
             env={**os.environ, **resource.variables},
             is_full=resource.shows_full_errors,
             shows_samples=self._binding.translator.settings.expose_check_samples,
@@ -190,7 +191,7 @@ class PzInvocation:
 
     def _warn_of_watermarks(self) -> None:
         env = {**os.environ, **self._resource.variables}
-        for text in watermark_warnings(self._binding.project.root, self._partitions.windows, env):
+        for text in watermark_warnings(self._binding.project, self._partitions.windows, env):
             self._context.log.warning(text)
 
     def _items(self, *, is_first: bool) -> Generator[RunEvent | str | None, None, None]:
@@ -231,7 +232,7 @@ class PzInvocation:
         mapper.yielded = found.yielded
         watched = {name for _, name in self._selection.builtin}
         if watched and found.earlier:
-            self._watch.earlier = EarlierFindings.read(self._binding.project.root, found.earlier, watched)
+            self._watch.earlier = EarlierFindings.read(self._binding.project.state_path, found.earlier, watched)
         for name, result in found.proven.items():
             for each in mapper.carried(name, result, found.retry_from or ""):
                 yield from buffer.add(name, each)
@@ -320,6 +321,7 @@ class PzInvocation:
         project, config, resource = self._binding.project, self._config, self._resource
         return RunRequest(
             project_dir=project.root,
+            state_dir=project.state_path,
             vars={**project.vars, **config.vars},
             env=resource.variables,
             selection=Selection(

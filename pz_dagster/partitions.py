@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, time, timedelta, timezone
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from msgspec import Struct, field
@@ -26,6 +25,9 @@ from pz_engine import (
     SourceLoadNode,
     Strategy,
 )
+
+if TYPE_CHECKING:
+    from pz_dagster.project import PzProject
 
 _UNITS = {"timestamp": timedelta(microseconds=1), "date": timedelta(days=1)}
 _CARRIED = "carried_forward"
@@ -221,19 +223,19 @@ _warned: set[tuple[str, str]] = set()
 """Project directory and entity of every warning this process has given."""
 
 
-def watermark_warnings(project_dir: Path, keys: Iterable[str], env: Mapping[str, str]) -> list[str]:
+def watermark_warnings(project: PzProject, keys: Iterable[str], env: Mapping[str, str]) -> list[str]:
     """Return one warning for each partitioned entity that also has a stored watermark; once for each in a process."""
-    wanted = {key for key in keys if (str(project_dir), key) not in _warned}
+    wanted = {key for key in keys if (project.identity, key) not in _warned}
     if not wanted:
         return []
     from pz_engine import stored_watermark_keys
 
     try:
-        stored = stored_watermark_keys(project_dir, env=env)
+        stored = stored_watermark_keys(project.root, state_dir=project.state_path, env=env)
     except (PzError, OSError):  # only a warning is at stake; a run that needs the store says what is wrong with it
         return []
     found = sorted(wanted & stored)
-    _warned.update((str(project_dir), key) for key in found)
+    _warned.update((project.identity, key) for key in found)
     return [
         f"PZ0704 {key} is partitioned and also has a stored watermark: partitions neither read it nor move it, and a run "
         "without partitions goes on from it"

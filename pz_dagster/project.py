@@ -25,7 +25,7 @@ from pz_dagster.errors import PzDefinitionError
 from pz_dagster.fingerprint import fingerprint
 from pz_dagster.snapshot import Snapshot
 from pz_dagster.units import Unit, build_units
-from pz_engine import CompiledProject
+from pz_engine import CompiledProject, locate_state
 
 _LOGGER = logging.getLogger("pz_dagster")
 _CACHE: dict[tuple[str, str], Snapshot] = {}
@@ -39,6 +39,9 @@ class PzProject:
     Args:
         project_dir: directory of `project.yml`; a relative path is taken from the working directory.
         vars: overrides of the project's `vars:`.
+        state_dir: where runs, journals and state live instead of in `.pz`, relative to the project's directory; for
+            projects in read-only images. The snapshot stays with the files that it describes. `PZ_STATE_DIR` does the
+            same for a whole process.
         packaged_project_dir: used instead when it exists and this is not a development process.
         on_error: `placeholder` keeps the code location alive when the project does not compile and shows every
             problem as an asset; `raise` raises `PzDefinitionError`. `PZ_DAGSTER_STRICT=1` also raises.
@@ -46,11 +49,14 @@ class PzProject:
 
     project_dir: Path
     vars: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    state_dir: Path | None = None
     packaged_project_dir: Path | None = None
     on_error: Literal["placeholder", "raise"] = "placeholder"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "project_dir", Path(self.project_dir).absolute())
+        if self.state_dir is not None:
+            object.__setattr__(self, "state_dir", Path(self.state_dir))
 
     @property
     def root(self) -> Path:
@@ -62,8 +68,13 @@ class PzProject:
 
     @property
     def identity(self) -> str:
-        """What tells this project from others of the process: its directory and its variables."""
-        return json.dumps([str(self.root), dict(self.vars)], sort_keys=True, default=str)
+        """What tells this project from others of the process: its directories and its variables."""
+        return json.dumps([str(self.root), str(self.state_path), dict(self.vars)], sort_keys=True, default=str)
+
+    @property
+    def state_path(self) -> Path:
+        """The directory in which runs, journals and state live."""
+        return locate_state(self.root, self.state_dir)
 
     @property
     def snapshot_path(self) -> Path:
@@ -207,7 +218,7 @@ class PzProject:
 
     def _load_in_worker(self) -> Snapshot:
         content = handover.offered(self.identity)
-        found = snapshot_file.from_json(content, self.root) if content is not None else self._read()
+        found = snapshot_file.from_json(content, self.root, self.state_path) if content is not None else self._read()
         if found is not None:
             return found
         mark = self.fingerprint
@@ -226,16 +237,16 @@ class PzProject:
     def _compile(self) -> CompiledProject:
         from pz_engine import compile_project
 
-        return compile_project(self.root, vars=dict(self.vars), keep_env_names=True)
+        return compile_project(self.root, vars=dict(self.vars), keep_env_names=True, state_dir=self.state_path)
 
     def _read(self) -> Snapshot | None:
         try:
-            return snapshot_file.from_json(self.snapshot_path.read_bytes(), self.root)
+            return snapshot_file.from_json(self.snapshot_path.read_bytes(), self.root, self.state_path)
         except OSError:
             return None
 
     def _parsed(self, content: bytes) -> Snapshot:
-        found = snapshot_file.from_json(content, self.root)
+        found = snapshot_file.from_json(content, self.root, self.state_path)
         if found is None:
             raise ValueError("a snapshot that was just taken cannot be read")
         return found

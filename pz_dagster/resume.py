@@ -6,7 +6,7 @@ proven is done again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -171,8 +171,6 @@ class _Planner:
 
     def _records(self, dagster_run_id: str) -> list[RunRecord]:
         """Return the runs this op had in a Dagster run, newest first, those of its other parts too."""
-        from pz_engine import list_runs
-
         op, partitions = self._op.op_def.name, list(self._launch.partitions)
 
         def is_ours(record: Mapping[str, Any]) -> bool:
@@ -180,13 +178,17 @@ class _Planner:
             is_same = name == op and record.get("partitions", []) == partitions
             return is_same and record.get("host") == "dagster" and record.get("run_id") == dagster_run_id
 
-        return list(list_runs(self._binding.project.root, host=is_ours))
+        return [*self._runs(host=is_ours)]
+
+    def _runs(self, *, host: Callable[[Mapping[str, Any]], bool] | None = None) -> tuple[RunRecord, ...]:
+        from pz_engine import list_runs
+
+        project = self._binding.project
+        return list_runs(project.root, state_dir=project.state_path, host=host)
 
     def _continued_by_hand(self, prior: RunRecord) -> list[RunRecord]:
         """Return the runs that `pz retry` made of a run and of one another, newest first."""
-        from pz_engine import list_runs
-
-        newer = [*takewhile(lambda each: each.run_id != prior.run_id, list_runs(self._binding.project.root))]
+        newer = [*takewhile(lambda each: each.run_id != prior.run_id, self._runs())]
         found: list[RunRecord] = []
         for record in reversed(newer):
             last = found[0] if found else prior

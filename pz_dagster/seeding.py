@@ -110,6 +110,7 @@ def _seed(
         cursor_type=kind,
         value=last_value(kind, partitions.time_window_for_partition_key(last).end),
         apply=apply,
+        state_dir=binding.project.state_path,
         reason=f"complete up to Dagster partition {last}",
     )
     return SeedReport(load.key, last, seed)

@@ -108,7 +108,7 @@ def to_json(snapshot: Snapshot) -> bytes:
     return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def from_json(content: bytes, project_dir: Path) -> Snapshot | None:
+def from_json(content: bytes, project_dir: Path, state_dir: Path) -> Snapshot | None:
     """Read a snapshot; None when it is of another version or unreadable."""
     try:
         document = json.loads(content)
@@ -117,6 +117,7 @@ def from_json(content: bytes, project_dir: Path) -> Snapshot | None:
         nodes = tuple(_read_node(each) for each in document["nodes"])
         compiled = CompiledProject(
             project_dir,
+            state_dir,
             Project(document["project"], ""),
             {key: Connection(name=key, **each) for key, each in document["connections"].items()},
             Graph(nodes),

@@ -89,7 +89,9 @@ def compare(
     from pz_engine import read_entries
 
     snapshot, root = project.snapshot, project.root
-    stored = read_entries(root, env={**os.environ, **(env or {})}, asks_remote=asks_remote)
+    stored = read_entries(
+        root, state_dir=project.state_path, env={**os.environ, **(env or {})}, asks_remote=asks_remote
+    )
     if stored.backend != "local" and not asks_remote:
         return ()
 
@@ -231,7 +233,7 @@ def _changes(project: PzProject, name: str) -> tuple[ManualChange, ...]:
         return ()
     return tuple(
         ManualChange(each.at, each.action == "clear", each.before, each.before_run_id, each.after)
-        for each in read_audit(project.root, key)
+        for each in read_audit(project.state_path, key)
     )
 
 
@@ -245,6 +247,7 @@ def _restore(project: PzProject, found: Comparison, env: Mapping[str, str] | Non
             found.name,
             expected=found.local,
             entry=found.records[0].entry,
+            state_dir=project.state_path,
             reason=f"{found.decision.code}: restored from the copy in the Dagster instance",
             env={**os.environ, **(env or {})},
         )

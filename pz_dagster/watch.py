@@ -7,9 +7,9 @@ definitions were loaded ends the looking, and then nothing is claimed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 import dagster as dg
+from msgspec import Struct, field
 
 from pz_dagster.builtin_checks import builtin_check_result, unevaluated_check_result
 from pz_dagster.findings import EVENTS, EarlierFindings, Finding
@@ -19,8 +19,7 @@ Subject = tuple[str, str]
 """The switch of a built-in check and the name of the node it is on."""
 
 
-@dataclass
-class Watch:
+class Watch(Struct):
     """What is known of each subject of one op."""
 
     counts_passes: bool = False

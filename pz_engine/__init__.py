@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pz_engine.app.state_seed import WatermarkSeed, seed_watermark, stored_watermark_keys
     from pz_engine.base.cancellation import CancelToken
     from pz_engine.base.redact import ErrorSummary
+    from pz_engine.base.state_folder import locate_state
     from pz_engine.cli.render.console import event_lines
     from pz_engine.cli.render.hints import bottleneck
     from pz_engine.compile.dag import (
@@ -140,6 +141,7 @@ __all__ = [
     "has_public_tokens",
     "journal_record",
     "list_runs",
+    "locate_state",
     "next_step",
     "read_audit",
     "read_entries",
@@ -153,6 +155,7 @@ __all__ = [
 _HOMES = {
     "app.catch_up": ("StopReason", "next_step"),
     "app.runs": ("list_runs",),
+    "base.state_folder": ("locate_state",),
     "app.compile": ("column_lineage", "compile_project"),
     "app.host": ("EngineOverrides", "RunOutcome", "RunRecord", "RunRequest", "Selection"),
     "app.run": ("run_project",),

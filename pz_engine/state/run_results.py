@@ -96,9 +96,7 @@ class RunResultsFile:
             self._is_final = is_final
             self._most_nodes = len(results)
             nodes = self._encode(results)
-            content = _document(
-                self._run_id, status, self._started_at, nodes, finished_at, continues=self._continues
-            )
+            content = _document(self._run_id, status, self._started_at, nodes, finished_at, continues=self._continues)
             try:
                 write_atomically(self.path, content, durable=is_final)
             except OSError as error:

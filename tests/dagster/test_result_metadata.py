@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 import pytest
+from msgspec.structs import replace
 
 from pz_dagster.checks import check_result
 from pz_dagster.discretion import Discretion

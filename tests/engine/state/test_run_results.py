@@ -120,8 +120,7 @@ def test_a_run_names_the_one_it_continues(tmp_path: Path) -> None:
     file = RunResultsFile(tmp_path / "run_results.json", RUN, START, "20261102T000000000Z-0001")
     file.write(RunStatus.SUCCESS, (), END)
     content = file.path.read_bytes()
-    assert content.endswith(b',"continues":"20261102T000000000Z-0001","nodes":[]}
-')
+    assert content.endswith(b',"continues":"20261102T000000000Z-0001","nodes":[]}\n')
     for text, continues in ((content, "20261102T000000000Z-0001"), (GOLDEN.encode(), None)):
         file.path.write_bytes(text)
         found = read_results(file.path)

@@ -262,7 +262,9 @@ def test_what_does_not_answer_keeps_its_cached_schema(project):
     """An entity that is gone from the project, or has a contract now, is forgotten; one that is out of reach is not."""
     project.write("data/x.csv", "id\n1\n")
     old = (ColumnType("old", "DATE"),)
-    write_schema_cache(project.directory / ".pz", {"f.x": old, "f.away": old, "f.declared": old, "f.removed": old, "g.y": old})
+    write_schema_cache(
+        project.directory / ".pz", {"f.x": old, "f.away": old, "f.declared": old, "f.removed": old, "g.y": old}
+    )
     project.write(
         "connections.yml",
         "f: {connector: localfiles, root: data, entities: {x: {read: }, away: {read: }, declared: {read: {columns: {id: int}}}}}\n"
