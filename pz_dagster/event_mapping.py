@@ -226,7 +226,6 @@ class EventMapper:
             self.skipped.append((result.name, event.blocked_by))
             blocked = ", ".join(event.blocked_by) or "the run being stopped"
             self._write("warning", f"skip {result.name}, blocked by {blocked}")
-            yield from self._builtin_checks(result)
             return
         if result.status is NodeStatus.FAILED:
             is_violation = result.error is not None and result.error.code == CHECK_FAILED

@@ -145,13 +145,25 @@ def test_re_executing_everything_is_a_fresh_run(job: Job, two: ProjectFactory, f
     assert not [text for text in job.messages if "continues" in text]
 
 
-def test_full_refresh_is_ignored_where_a_run_is_continued(job: Job, two: ProjectFactory, far: Far) -> None:
+def test_re_executing_everything_reads_again_where_nothing_was_committed(
+    job: Job, two: ProjectFactory, far: Far
+) -> None:
+    """Without a resume tag a parent alone proves nothing: the staged load of the failed run is left alone."""
+    far.failures = {"a": 1, "b": 1}
+    job.run()
+    assert far.counts() == (1, [])
+    job.run(parent=job.last)
+    assert far.counts() == (1, ["a", "b"])
+
+
+@pytest.mark.parametrize("tag", [FROM_FAILURE, FROM_ASSET_FAILURE])
+def test_full_refresh_is_ignored_where_a_run_is_continued(tag: str, job: Job, two: ProjectFactory, far: Far) -> None:
     """Re-executions inherit config; what was read is not read again for it."""
     config = {"ops": {"two": {"config": {"full_refresh": True}}}}
     far.failures = {"b": 1}
     job.run(config=config)
     assert far.counts()[0] == 1
-    job.run(FROM_FAILURE, parent=job.last, config=config)
+    job.run(tag, parent=job.last, config=config, assets=[B] if tag == FROM_ASSET_FAILURE else None)
     assert far.counts() == (0, ["b"])
     assert [text for text in job.messages if "full_refresh is ignored" in text]
 

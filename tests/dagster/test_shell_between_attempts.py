@@ -1,5 +1,6 @@
-"""A retry in a shell between two attempts of one step."""
+"""What lies between two attempts of one step: a retry in a shell, or a run that was cancelled."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import dagster as dg
 import pyarrow as pa
 
 from pz_dagster import PzProject, PzResource, pz_assets
+from pz_dagster.errors import PzDagsterError
 from pz_engine import RunRequest, run_project
 from pz_engine.connectors import PzConnectorError
 from pz_engine.testing.project_factory import ProjectFactory
@@ -45,3 +47,27 @@ def test_checks_that_a_shell_evaluated_are_told_by_the_next_attempt(
     assert (job.succeeded, job.checks, far.counts()) == (True, CHECKS, (0, []))
     assert provenance(job).keys() == {"far/b", "two/p_b", "two/src_far__more"}
     assert landed(far) == {"a": [1, 2], "b": [1, 2]}
+
+
+def test_an_attempt_after_a_cancelled_run_begins_afresh(
+    two: ProjectFactory, far: Far, instance: dg.DagsterInstance
+) -> None:
+    """A body may ask for a retry after any end; of a run that ended fatally nothing is assumed, and one line says so."""
+
+    @pz_assets(project=PzProject(two.directory))
+    def body(context: dg.AssetExecutionContext, pz: PzResource) -> Iterator[Any]:
+        invocation = pz.run(context=context)
+        if context.retry_number > 0:
+            yield from invocation.stream()
+            return
+        try:
+            for _ in invocation.stream():
+                invocation.cancel()
+        except PzDagsterError:
+            raise dg.RetryRequested(max_retries=1) from None
+
+    job = Job(two, instance, [body])
+    far.on_write = lambda call: time.sleep(0.3)
+    assert job.run() == ALL
+    assert (job.succeeded, far.counts()[0]) == (True, 2)
+    assert [text for text in job.messages if "ended fatally, so everything is extracted again" in text]
