@@ -59,6 +59,9 @@ def test_only_drift_is_on_and_only_where_it_is_watched(watched: ProjectFactory, 
     assert declared(Workbench(watched, instance, translator=translator(ALL))) == {
         ("mart/people", "merge_keys_unique", False)
     }
+    text = (watched.directory / "pipelines/people.sql").read_text()
+    watched.pipeline("people", text.replace("strategy: 'merge', keys: ['id']", "strategy: 'replace'"))
+    assert declared(Workbench(watched, instance, translator=translator(ALL))) == set()
 
 
 def test_reads_with_types_of_their_own_are_not_inferred(watched: ProjectFactory, instance: dg.DagsterInstance) -> None:

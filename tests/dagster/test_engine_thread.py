@@ -73,6 +73,7 @@ def test_raw_events_of_a_refused_run_end_in_the_refusal(shop: ProjectFactory, in
     dg.materialize([raw], instance=instance, resources={"pz": PzResource()}, raise_on_error=False)
     assert [text for text in texts if '"errorCode": "PZ05' in text]
     assert "a-row-value" not in "".join(texts)
+    assert "[value removed]" in "".join(texts)
     shop.sidecar("events_merged", "checks:\n  - not_nul: [id]\n")
     texts.clear()
     with pytest.raises(PzDagsterError, match="PZ0113"):

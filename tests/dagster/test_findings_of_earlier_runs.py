@@ -69,6 +69,8 @@ def test_drift_is_told_again_of_what_is_not_read_again(job: Job, far: Far) -> No
     job.run(FROM_FAILURE, parent=job.last)
     assert far.counts() == (0, [])
     assert drift(job) == dict.fromkeys(LOADS, False)
+    found = [e.asset_check_evaluation_data for e in job.events if e.event_type_value == "ASSET_CHECK_EVALUATION"]
+    assert {each.metadata["pz/provenance"].value for each in found} == {"carried_forward"}
 
 
 def test_without_the_journal_nothing_is_claimed(job: Job, tmp_path: Path) -> None:

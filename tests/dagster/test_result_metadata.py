@@ -152,6 +152,7 @@ def test_a_watermark_that_is_not_advanced_is_said_with_its_reason(bench: Workben
         texts = [entry.user_message for entry in bench.instance.all_logs(result.run_id)]
         held = [text for text in texts if text.startswith("the watermark of erp.events was not advanced: ")]
         assert len(held) == count
+        assert len([text for text in texts if "leaves out a sink that src_erp__events feeds" in text]) == count
         assert ("pz/watermark_held" in metadata_of(result, "shop", "src_erp__events")) == bool(count)
 
 
