@@ -37,7 +37,11 @@ _BACKFILL_STATUS = """
 query ($id: String!) { partitionBackfillOrError(backfillId: $id) {
   ... on PartitionBackfill { status error { message } } } }
 """
-_START_SCHEDULE = "mutation ($s: ScheduleSelector!) { startSchedule(scheduleSelector: $s) { __typename } }"
+_START_SCHEDULE = """
+mutation ($s: ScheduleSelector!) { startSchedule(scheduleSelector: $s) {
+  __typename ... on ScheduleStateResult { scheduleState { id } } } }
+"""
+_STOP_SCHEDULE = "mutation ($id: String!) { stopRunningSchedule(id: $id) { __typename } }"
 _START_SENSOR = "mutation ($s: SensorSelector!) { startSensor(sensorSelector: $s) { __typename } }"
 _TICKS = """
 query ($s: SensorSelector!) { sensorOrError(sensorSelector: $s) {
@@ -110,9 +114,14 @@ class DevServer:
         found = self.query(_BACKFILL_STATUS, {"id": backfill_id})["partitionBackfillOrError"]
         return str(found["status"]) + (f": {found['error']['message']}" if found.get("error") else "")
 
-    def start_schedule(self, name: str, *, location: str | None = None) -> None:
-        """Switch a schedule on."""
-        self._switch(_START_SCHEDULE, {"scheduleName": name, **self._place(location)})
+    def start_schedule(self, name: str, *, location: str | None = None) -> str:
+        """Switch a schedule on, and return what stops it."""
+        answer = self._switch(_START_SCHEDULE, {"scheduleName": name, **self._place(location)})
+        return str(answer["scheduleState"]["id"])
+
+    def stop_schedule(self, state_id: str) -> None:
+        """Switch a schedule off that was switched on; it may fire once more."""
+        self.query(_STOP_SCHEDULE, {"id": state_id})
 
     def start_sensor(self, name: str, *, location: str | None = None) -> None:
         """Switch a sensor on."""
@@ -131,16 +140,18 @@ class DevServer:
     def _place(self, location: str | None) -> dict[str, str]:
         return {"repositoryName": "__repository__", "repositoryLocationName": location or self.location}
 
-    def _switch(self, mutation: str, selector: Mapping[str, str]) -> None:
+    def _switch(self, mutation: str, selector: Mapping[str, str]) -> dict[str, Any]:
         (answer,) = self.query(mutation, {"s": selector}).values()
         if answer["__typename"] not in ("ScheduleStateResult", "Sensor"):
             raise RuntimeError(f"not started: {answer}")
+        found: dict[str, Any] = answer
+        return found
 
     def status(self, run_id: str) -> str:
         """Return the status of a run."""
         return str(self.query(_STATUS, {"id": run_id})["runOrError"]["status"])
 
-    def follow(self, run_id: str, seconds: float = 180) -> str:
+    def follow(self, run_id: str, seconds: float = 240) -> str:
         """Return the status in which a run ended.
 
         Raises:

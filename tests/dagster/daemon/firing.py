@@ -13,11 +13,13 @@ mutation ($key: AssetKeyInput!) { reportRunlessAssetEvents(eventParams: {
 
 
 def a_schedule_fires(scene: Scene) -> None:
-    """Once a minute; the incremental feed that is appended lands its rows with the first run only."""
-    scene.server.start_schedule("minutely", location=TOGETHER)
+    """On the minute, with the tags of its job."""
+    started = scene.server.start_schedule("minutely", location=TOGETHER)
     run = wait_until(lambda: scene.runs(dagster__schedule_name="minutely"), "scheduled run")[-1]
+    scene.server.stop_schedule(started)
     assert scene.server.follow(run.run_id) == "SUCCESS"
     assert run.tags["pz/project"] == "timed"
+    assert run.tags["dagster/max_retries"] == "1"
     assert scene.shown["timed"].landed() == [1, 2]
 
 

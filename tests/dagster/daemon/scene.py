@@ -22,7 +22,7 @@ SETTINGS = """
 telemetry: { enabled: false }
 nux: { enabled: false }
 concurrency: { pools: { default_limit: 1, granularity: op } }
-run_queue: { dequeue_interval_seconds: 1 }
+run_queue: { dequeue_interval_seconds: 1, dequeue_use_threads: true, dequeue_num_workers: 4 }
 run_monitoring: { enabled: true, poll_interval_seconds: 2, free_slots_after_run_end_seconds: 1 }
 run_retries: { enabled: true, max_retries: 0, retry_on_asset_or_op_failure: false }
 """
@@ -98,7 +98,7 @@ class Scene:
         return self.server.follow(self.server.launch(shown.assets, config or IN_PROCESS, location=APART))
 
 
-def wait_until(look: Callable[[], T], what: str, seconds: float = 180) -> T:
+def wait_until(look: Callable[[], T], what: str, seconds: float = 240) -> T:
     """Return the first true thing that `look` returns.
 
     Raises:
