@@ -7,11 +7,9 @@ advanced, so a process killed in between leaves `running`, which is honest.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -20,18 +18,17 @@ from msgspec.structs import replace
 from pz_engine.app.host import RunOutcome, RunRequest, overlay_environment
 from pz_engine.app.run_notes import RunNotes
 from pz_engine.app.run_preparation import PreparedRun, prepare_run
+from pz_engine.app.run_staging import open_staging
 from pz_engine.app.state_owner import mark_owner
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.fault_points import fault_point
-from pz_engine.base.state_folder import STATE_FOLDER, locate_state, shown_in_state
+from pz_engine.base.state_folder import locate_state, shown_in_state
 from pz_engine.base.stop_signals import stop_signals
 from pz_engine.compile.builder import RunIdentity
 from pz_engine.compile.dag import SinkWriteNode, SourceLoadNode
 from pz_engine.duck.instance import DuckInstance
-from pz_engine.duck.session import DuckSession, DuckSettings
-from pz_engine.duck.statement_error import DuckStatementError
+from pz_engine.duck.session import DuckSession
 from pz_engine.errors.diagnostics import Diagnostic
-from pz_engine.errors.exceptions import PzInternalError
 from pz_engine.events.bus import EventBus
 from pz_engine.events.publisher import Publisher
 from pz_engine.events.run_journal import RunJournal
@@ -41,10 +38,9 @@ from pz_engine.execute.instances import Instances
 from pz_engine.execute.node_runner import NodeRunner
 from pz_engine.execute.orchestrator import DispatchOutcome, Orchestrator
 from pz_engine.execute.prior_database import PriorDatabase
-from pz_engine.execute.reuse import reused_tables
 from pz_engine.execute.run_dir import RunDirectory, claim_run
 from pz_engine.execute.setup_ledger import SetupLedger
-from pz_engine.execute.staging_copy import TakenOver, open_copy
+from pz_engine.execute.staging_copy import TakenOver
 from pz_engine.execute.units import build_units
 from pz_engine.model.run import NodeResult, NodeStatus, ReadShape, RunStatus
 from pz_engine.state.advancement import advance_state
@@ -151,7 +147,7 @@ class _Run:
                 observed = _Observed()
                 with contextlib.suppress(Cancelled):  # then nothing is dispatched and nothing stored
                     self._observe(stores, observed)
-                session, taken_over = self._open_staging()
+                session, taken_over = open_staging(self._prepared, self._directory, self._instance, self._note)
                 with session:
                     fault_point("after_staging_opened")
                     outcome = self._dispatch(session, stores, observed, taken_over)
@@ -181,53 +177,6 @@ class _Run:
             shape = self._prepared.plan.by_id[node.id].read_shape
             if shape in (ReadShape.FEED, ReadShape.CDC) and (token := stores.sync_tokens.get(node.key)) is not None:
                 found.tokens[node.key] = token
-
-    def _open_staging(self) -> tuple[DuckSession, TakenOver | None]:
-        """Open the run's database; says what of the continued run is in it, None when that run has no use."""
-        duckdb, project = self._prepared.project.engine.duckdb, self._prepared.compiled
-        used = {
-            node.connection
-            for node in project.nodes
-            if isinstance(node, (SourceLoadNode, SinkWriteNode)) and node.id in self._prepared.effective
-        }
-        settings = DuckSettings(
-            memory_limit=duckdb.memory_limit,
-            threads=duckdb.threads,
-            temp_directory=self._spill(duckdb.temp_directory),
-            allow_unsigned_extensions=any(project.connections[name].allow_unsigned_extensions for name in used),
-        )
-        database, resume = self._directory.staging_database, self._prepared.resume
-        by_id = project.graph.by_id
-        open_here = partial(DuckSession.open, settings=settings, instance=self._instance)
-        copied: tuple[DuckSession, TakenOver] | None = None
-        try:
-            if resume is not None and resume.reuse:
-                loads = [node for node_id in resume.reuse if isinstance(node := by_id[node_id], SourceLoadNode)]
-                names = reused_tables(loads)
-                copied = open_copy(resume.database, resume.run_id, database, open_here, names, self._note)
-            if resume is not None:
-                present = copied[1].tables if copied is not None else frozenset()
-                reused = [node_id for node_id in resume.reuse if by_id[node_id].name in present]
-                for text in resume.notes(len(reused)):
-                    self._note(text)
-            if copied is not None:
-                return copied
-            return open_here(database), None if resume is not None and resume.reuse else TakenOver()
-        except DuckStatementError as error:
-            if (number := error.os_error) is not None:
-                raise OSError(number, os.strerror(number), self._relative(database)) from None
-            raise PzInternalError(f"the staging database cannot be opened: {error.summary}") from None
-
-    def _spill(self, configured: str | None) -> Path:
-        """Return where DuckDB spills: the run's own folder unless another one is configured."""
-        if not configured:
-            return self._directory.spill
-        first, *rest = Path(configured).parts
-        return (
-            self._state_dir.joinpath(*rest)
-            if first == STATE_FOLDER
-            else self._prepared.compiled.project_dir / configured
-        )
 
     def _dispatch(
         self, session: DuckSession, stores: StateStores, observed: _Observed, taken_over: TakenOver | None
