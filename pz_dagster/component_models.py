@@ -118,14 +118,41 @@ SpecChange = Callable[[dg.AssetSpec, Node], dg.AssetSpec]
 """What `translation` does to a spec."""
 
 
+class _Tags(tuple[str, ...]):
+    """Tags of which one that is not there is nothing, where a template would fail for every asset of the component."""
+
+    __slots__ = ()
+
+    def __getitem__(self, place: Any) -> Any:
+        return None if isinstance(place, int) and not -len(self) <= place < len(self) else super().__getitem__(place)
+
+
+class _NodeView:
+    """A node as templates see it: every one has `tags`, those of a load or a sink being none."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.tags = _Tags(getattr(node, "tags", ()))
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self._node)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._node, name)
+
+
 def resolve_translation(context: dg.ResolutionContext, model: Any) -> SpecChange:
-    """Read `translation`: attributes of an asset, in which `node` and `spec` can be used."""
+    """Read `translation`: attributes of an asset, in which `node` and `spec` can be used.
+
+    A tag whose template gives nothing is left out, so that one text such as `node.tags[0]` can stand for all assets.
+    """
     at = context.at_path("translation")
 
     def change(spec: dg.AssetSpec, node: Node) -> dg.AssetSpec:
-        scope = at.with_scope(node=node, spec=spec)
+        scope = at.with_scope(node=_NodeView(node), spec=spec)
         if isinstance(model, str):
-            found = scope.resolve_value(model)
+            found = at.with_scope(node=node, spec=spec).resolve_value(model)
             if isinstance(found, dg.AssetSpec):
                 return found
             attributes = dict(found)
@@ -154,7 +181,7 @@ def _changed(spec: dg.AssetSpec, attributes: dict[str, Any]) -> dg.AssetSpec:
     if attributes.get("code_version") is not None:
         attributes["code_version"] = str(attributes["code_version"])
     if attributes.get("tags") is not None:
-        attributes["tags"] = {name: str(value) for name, value in attributes["tags"].items()}
+        attributes["tags"] = {name: str(value) for name, value in attributes["tags"].items() if value is not None}
     merged = {name: attributes.pop(name) for name in _MERGED if attributes.get(name) is not None}
     return spec.replace_attributes(**attributes).merge_attributes(**merged)
 

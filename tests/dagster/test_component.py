@@ -100,6 +100,20 @@ def test_translation_sees_node_and_spec(sandbox: DefsFolderSandbox, shop: Projec
         assert [dep.asset_key.to_user_string() for dep in spec.deps] == ["eu/shop/src_erp__orders"]
 
 
+def test_a_tag_that_a_node_has_not_is_left_out(sandbox: DefsFolderSandbox, shop: ProjectFactory) -> None:
+    """One template stands for all assets: loads, sinks and pipelines without tags just lack it; a typo is still refused."""
+    path = place(sandbox, shop, translation={"group_name": "finance", "tags": {"team": "{{ node.tags[0] }}"}})
+    with sandbox.load_component_and_build_defs(path) as (_, definitions):
+        specs = specs_of(definitions)
+        assert {key: spec.tags["team"] for key, spec in specs.items() if "team" in spec.tags} == {
+            "shop/orders_clean": "daily"
+        }
+        assert {spec.group_name for spec in specs.values()} == {"finance"}
+    typo = place(sandbox, shop, "typo", translation={"tags": {"team": "{{ node.tag[0] }}"}})
+    with pytest.raises(Exception, match="definitions for typo"), sandbox.load_component_and_build_defs(typo):
+        pass
+
+
 def test_checks_have_a_mode_and_severities_by_pattern(sandbox: DefsFolderSandbox, shop: ProjectFactory) -> None:
     """The first pattern that matches counts; what warns does not block, and neither does anything that is observed."""
     path = place(sandbox, shop, checks={"severity": {"*_not_null_*": "warn", "check_*": "error"}})
