@@ -9,6 +9,7 @@ from pz_dagster.bindings import BINDING_TAG, Binding, Checks, bind
 from pz_dagster.errors import PzDefinitionError
 from pz_dagster.keys import fold, fold_tag, op_name
 from pz_dagster.location import claim
+from pz_dagster.op_parts import parts_of, require_one_part
 from pz_dagster.partitions import Partitioning
 from pz_dagster.placeholder import errors_asset, errors_spec
 from pz_dagster.project import PzProject
@@ -38,7 +39,7 @@ def build_pz_assets(
     op_tags: Mapping[str, str] | None = None,
     resource_key: str = DEFAULT_RESOURCE_KEY,
 ) -> list[dg.AssetsDefinition]:
-    """Return one asset definition for each unit of a project.
+    """Return one asset definition for each unit of a project, several where a translator partitions its assets variously.
 
     Args:
         project: the project.
@@ -67,9 +68,10 @@ def build_pz_assets(
     binding = Binding(project, snapshot, translator or PzTranslator(), checks, by)
     options = _OpOptions(retry_policy, pool, dict(op_tags or {}), {resource_key}, partitioning)
     found = [
-        _definition(binding, specs, _generic_body(resource_key), options)
+        _definition(binding, part, _generic_body(resource_key), options)
         for specs in _specs(binding, units)
-        if specs.assets  # a flow of nothing but hidden pipelines has no op
+        for part in parts_of(specs)
+        if part.assets  # a flow of nothing but hidden pipelines has no op
     ]
     if snapshot.compiled.problems:
         part = "" if select == "*" and exclude is None else f"{select} {exclude or ''}"
@@ -112,6 +114,7 @@ def pz_assets(
         by = partitioning.by if partitioning is not None else ()
         binding = Binding(project, snapshot, translator or PzTranslator(), checks, by)
         (specs,) = _specs(binding, [unit])
+        require_one_part(specs)
         if not specs.assets and not snapshot.compiled.problems:
             raise PzDefinitionError([_nothing_visible(select)])
         options = _OpOptions(retry_policy, pool, dict(op_tags or {}), required_resource_keys or set(), partitioning)
@@ -219,7 +222,7 @@ def _definition(
         partitions_def=partitioning.definition if partitioning is not None and is_cut else None,
         backfill_policy=partitioning.backfill_policy if partitioning is not None and is_cut else None,
         retry_policy=options.retry_policy,
-        pool=options.pool or f"pz_{unit.name}",
+        pool=options.pool or f"pz_{unit.pool or unit.name}",
         required_resource_keys=options.resource_keys,
         op_tags={
             **options.tags,

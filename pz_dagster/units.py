@@ -23,6 +23,9 @@ class Unit(Struct, frozen=True):
 
     node_ids: frozenset[str]
 
+    pool: str | None = None
+    """What its default pool is named after, where that is not its own name."""
+
 
 def build_units(
     snapshot: Snapshot, selected: frozenset[str] | None = None, *, per_project: bool = False
