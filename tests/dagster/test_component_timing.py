@@ -9,6 +9,7 @@ import pytest
 from dagster.components.testing import DefsFolderSandbox
 
 from pz_dagster import build_pz_definitions
+from pz_dagster.component_models import PzPartitionsModel
 from pz_engine.testing.project_factory import ProjectFactory
 from tests.dagster.test_component import place, pytestmark, sandbox  # noqa: F401 - a fixture and what loading needs
 
@@ -41,3 +42,18 @@ def test_partitions_of_an_unknown_type_are_refused(sandbox: DefsFolderSandbox, s
     ):
         pass
     assert "'dayly' is none of hourly, daily, weekly, monthly" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("kind", "definition"),
+    [
+        ("hourly", dg.HourlyPartitionsDefinition("2026-01-01-00:00")),
+        ("weekly", dg.WeeklyPartitionsDefinition("2026-01-01")),
+        ("monthly", dg.MonthlyPartitionsDefinition("2026-01-01")),
+    ],
+)
+def test_each_type_of_partitions_is_dagsters(kind: str, definition: dg.PartitionsDefinition[str]) -> None:
+    """With what its class takes."""
+    start = "2026-01-01-00:00" if kind == "hourly" else "2026-01-01"
+    model = PzPartitionsModel(by=["erp.events"], definition={"type": kind, "start_date": start})
+    assert model.build() == definition

@@ -88,6 +88,23 @@ def test_a_python_asset_between_two_assets_splits_the_op_and_nothing_is_lost(
     assert {"shop__mart_events", "shop__mart_events_2"} <= steps
 
 
+def test_one_of_two_sinks_holds_the_watermark(shop: ProjectFactory, instance: dg.DagsterInstance) -> None:
+    """The other one still needs the rows; both together move it."""
+    shop.pipeline(
+        "events_copied",
+        "INSERT INTO {{ sink('mart', 'copies', strategy: 'merge', keys: ['id']) }}\n"
+        "SELECT id, seen_at FROM {{ source('erp', 'events') }}",
+    )
+    bench, load = Workbench(shop, instance), dg.AssetKey(["shop", "src_erp__events"])
+    part = bench.materialize(dg.AssetSelection.assets(load, ["shop", "events_merged"], ["mart", "events"]))
+    assert metadata_of(part, *load.path)["pz/watermark_held"] is True
+    text = "\n".join(each.user_message for each in instance.all_logs(part.run_id))
+    assert "the watermark of erp.events was not advanced: " in text
+    whole = bench.materialize(dg.AssetSelection.assets(["mart", "events"], ["mart", "copies"]).upstream())
+    assert metadata_of(whole, *load.path)["pz/rows"] == 2
+    assert "pz/watermark_held" not in metadata_of(whole, *load.path)
+
+
 def test_a_key_prefix_added_later_keeps_working(shop: ProjectFactory, instance: dg.DagsterInstance) -> None:
     """Nodes are found by their identity, not by their key."""
     assets = [

@@ -187,3 +187,12 @@ def test_accepted_values_stay_out_of_the_snapshot(shop: ProjectFactory) -> None:
     assert "8005" in text
     assert "471147114711" not in text
     assert "600613" not in text
+
+
+def test_what_was_handed_over_may_be_gone(stale: PzProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody cleaned the temporary directory: a worker then takes what is on disk."""
+    assert knows_more(stale)
+    (name,) = [each for each in os.environ if each.startswith("PZ_DAGSTER_SNAPSHOT_")]
+    Path(os.environ[name]).unlink()
+    monkeypatch.setattr(project, "_is_worker_process", lambda: True)
+    assert not knows_more(stale)
