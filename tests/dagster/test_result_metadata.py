@@ -12,6 +12,7 @@ from pz_dagster.checks import check_result
 from pz_dagster.discretion import Discretion
 from pz_dagster.metadata import data_version, result_metadata
 from pz_dagster.ordering import ResultBuffer
+from pz_dagster.partitions import PartitionRun
 from pz_dagster.selection import OpSelection
 from pz_dagster.snapshot import Snapshot
 from pz_engine import NodeResult, Strategy
@@ -166,3 +167,24 @@ def test_failing_fast_skips_the_rest_of_the_op(bench: Workbench) -> None:
         landed = {event.asset_key.to_user_string() for event in result.get_asset_materialization_events()}
         assert not result.success
         assert ("mart/events" in landed) is not is_fast
+
+
+class _Noted:
+    """Stands for an op's context, of which only the notes on partitions are looked at."""
+
+    def __init__(self) -> None:
+        self.noted: dict[str, object] = {}
+
+    def add_asset_metadata(self, metadata: dict[str, object], *, asset_key: dg.AssetKey, partition_key: str) -> None:
+        self.noted[partition_key] = metadata["dagster/partition_row_count"]
+
+
+@pytest.mark.parametrize(("provenance", "noted"), [(None, {"2026-01-02": 4}), ("carried_forward", {})])
+def test_a_partition_counts_what_was_written_for_it(
+    provenance: str | None, noted: dict[str, int], snapshot: Snapshot
+) -> None:
+    """Rows of a delivery that an earlier attempt made are not counted again."""
+    context: Any = _Noted()
+    done = result_of(snapshot, "mart.events", rows=4, provenance=provenance)
+    PartitionRun(("2026-01-02",)).describe(context, dg.MaterializeResult(asset_key="x"), done)
+    assert context.noted == noted

@@ -14,7 +14,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from pz_dagster import PzProject, build_pz_assets, build_pz_definitions, project
+from pz_dagster import PzProject, build_pz_assets, build_pz_definitions, fingerprint, project
 from pz_dagster.errors import PzDefinitionError
 from pz_engine.testing.project_factory import ProjectFactory
 from tests.dagster.test_loading import mark, nothing_handed_over  # noqa: F401 - a fixture
@@ -196,3 +196,11 @@ def test_what_was_handed_over_may_be_gone(stale: PzProject, monkeypatch: pytest.
     Path(os.environ[name]).unlink()
     monkeypatch.setattr(project, "_is_worker_process", lambda: True)
     assert not knows_more(stale)
+
+
+def test_versions_are_part_of_the_fingerprint(shop: ProjectFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the snapshot's form and of the engine that compiled it."""
+    before = fingerprint.fingerprint(shop.directory, {}, 1)
+    assert fingerprint.fingerprint(shop.directory, {}, 2) != before
+    monkeypatch.setattr(fingerprint, "__version__", "0.0.0")
+    assert fingerprint.fingerprint(shop.directory, {}, 1) != before
