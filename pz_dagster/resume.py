@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from pz_dagster.bindings import Binding
 from pz_dagster.selection import OpSelection
-from pz_engine import Graph, NodeKind, NodeResult, NodeStatus, RunStatus, SourceLoadNode
+from pz_engine import Graph, NodeKind, NodeResult, NodeStatus, PzStateError, RunStatus, SourceLoadNode
 
 if TYPE_CHECKING:
     from pz_engine import RunRecord
@@ -184,7 +184,10 @@ class _Planner:
         from pz_engine import list_runs
 
         project = self._binding.project
-        return list_runs(project.root, state_dir=project.state_path, host=host)
+        try:
+            return list_runs(project.root, state_dir=project.state_path, host=host)
+        except PzStateError:  # the folder is another project's; the engine meets the same and says so
+            return ()
 
     def _continued_by_hand(self, prior: RunRecord) -> list[RunRecord]:
         """Return the runs that `pz retry` made of a run and of one another, newest first."""

@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from pz_engine.app.state_owner import open_state
 from pz_engine.base.clock import Clock, SystemClock
 from pz_engine.base.durations import parse_duration
-from pz_engine.base.state_folder import locate_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzConfigError
 from pz_engine.state.retention import SweepReport, SweepRule, sweep
@@ -48,7 +48,7 @@ def clean_runs(
         raise PzConfigError("PZ0511", "--keep-last and --older-than exclude each other", hint="give one of them")
     rule = SweepRule(_count(keep_last), _instant(older_than, clock or SystemClock()), purge)
     load_state_settings(project_dir, env=os.environ if env is None else env)
-    return sweep(locate_state(project_dir, env=env), rule, dry_run=dry_run)
+    return sweep(open_state(project_dir, env=env), rule, dry_run=dry_run)
 
 
 def _count(text: str | None) -> int:

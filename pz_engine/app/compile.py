@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pz_engine.app.open_project import open_project
+from pz_engine.app.state_owner import mark_owner
 from pz_engine.base.atomic_files import write_atomically
 from pz_engine.base.stable_json import pretty_json
 from pz_engine.base.state_folder import locate_state
@@ -60,8 +61,10 @@ def write_compile_artifacts(compiled: CompiledProject, selected: frozenset[str])
     """Write `manifest.json` and `compiled/*.sql` for the selected nodes and return the target directory.
 
     Raises:
+        PzStateError: `PZ0518`, the folder is another project's.
         OSError: the directory cannot be written.
     """
+    mark_owner(compiled)
     target = compiled.state_dir / "target"
     write_atomically(target / "manifest.json", pretty_json(build_manifest(compiled, selected)))
     for node in compiled.nodes:

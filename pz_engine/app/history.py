@@ -9,7 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from pz_engine.base.state_folder import locate_state, shown_in_state
+from pz_engine.app.state_owner import open_state
+from pz_engine.base.state_folder import shown_in_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.events.journal_reader import JournalEnds, JournalReader, read_ends
@@ -40,7 +41,7 @@ def list_journals(project_dir: Path, *, env: Mapping[str, str] | None = None) ->
         PzValidationError: there is no `project.yml`, or its `state:` is wrong.
     """
     load_state_settings(project_dir, env=os.environ if env is None else env)
-    directory = locate_state(project_dir, env=env) / JOURNAL_DIRECTORY
+    directory = open_state(project_dir, env=env) / JOURNAL_DIRECTORY
     try:
         names = [path.stem for path in directory.iterdir() if path.suffix == SUFFIX and _is_plain_file(path)]
     except OSError:
@@ -56,7 +57,7 @@ def show_run(project_dir: Path, run_id: str, *, env: Mapping[str, str] | None = 
         PzValidationError: there is no `project.yml`, or its `state:` is wrong.
     """
     load_state_settings(project_dir, env=os.environ if env is None else env)
-    state_dir = locate_state(project_dir, env=env)
+    state_dir = open_state(project_dir, env=env)
     path = _journal_path(state_dir, run_id)
     found = _read_journal(path) if path is not None else "is gone"
     if isinstance(found, RunHistory):
@@ -89,7 +90,7 @@ def follow_run(
         PzValidationError: there is no `project.yml`, or its `state:` is wrong.
     """
     load_state_settings(project_dir, env=os.environ if env is None else env)
-    state_dir = locate_state(project_dir, env=env)
+    state_dir = open_state(project_dir, env=env)
     path = _journal_path(state_dir, run_id)
     if path is None:
         raise _no_such_run(run_id)

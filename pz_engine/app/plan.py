@@ -11,6 +11,7 @@ from msgspec import Struct
 from pz_engine.app.hiding import hiding_values
 from pz_engine.app.host import Selection
 from pz_engine.app.open_project import open_project
+from pz_engine.app.state_owner import mark_owner
 from pz_engine.app.validate import check_compiled
 from pz_engine.base.atomic_files import write_atomically
 from pz_engine.base.stable_json import pretty_json
@@ -117,8 +118,10 @@ def write_plan(compiled: CompiledProject, plan: ExecutionPlan) -> None:
     """Write `plan.json`.
 
     Raises:
+        PzStateError: `PZ0518`, the folder is another project's.
         OSError: the directory cannot be written.
     """
+    mark_owner(compiled)
     path = compiled.state_dir / "target" / "plan.json"
     write_atomically(path, pretty_json(plan_document(plan)), durable=False)
 

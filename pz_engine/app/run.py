@@ -19,7 +19,6 @@ from pz_engine.app.host import RunOutcome, RunRequest, overlay_environment
 from pz_engine.app.run_notes import RunNotes
 from pz_engine.app.run_preparation import PreparedRun, prepare_run
 from pz_engine.app.run_staging import open_staging
-from pz_engine.app.state_owner import mark_owner
 from pz_engine.base.cancellation import Cancelled, CancelToken
 from pz_engine.base.fault_points import fault_point
 from pz_engine.base.state_folder import locate_state, shown_in_state
@@ -137,7 +136,6 @@ class _Run:
         # Compared with now: a run that started while this one prepared is newer than this one's id, but never than now.
         is_behind = start is not None and start > self._request.clock.now()
         self._directory.create(self._request.host)
-        mark_owner(self._prepared.compiled)
         if newest is not None and is_behind:
             self._note(
                 f"the clock is behind run {newest.name}, which stays the latest one for 'pz retry' until it is passed"

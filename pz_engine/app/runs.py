@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from pz_engine.app.host import RunRecord
-from pz_engine.base.state_folder import locate_state
+from pz_engine.app.state_owner import open_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzConfigError
 from pz_engine.model.run import NodeStatus, RunStatus
@@ -49,7 +49,7 @@ def list_runs(
     """
     return tuple(
         RunRecord(run.run_id, run.results.status, run.host, run.results.results, run.results.continues)
-        for run in stored_runs(locate_state(project_dir, state_dir), host=host)
+        for run in stored_runs(open_state(project_dir, state_dir), host=host)
     )
 
 
@@ -70,7 +70,7 @@ def show_runs(
     if limit is not None and limit < 1:
         raise PzConfigError("PZ0534", f"--limit must be at least 1, not {limit}", hint="pz runs --limit 20")
     load_state_settings(project_dir, env=os.environ if env is None else env)
-    return tuple(islice(_rows(locate_state(project_dir, env=env)), limit))
+    return tuple(islice(_rows(open_state(project_dir, env=env)), limit))
 
 
 def _rows(state_dir: Path) -> Iterator[RunRow]:

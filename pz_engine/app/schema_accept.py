@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from pz_engine.app.state_owner import mark_owner
 from pz_engine.compile.dag import SourceLoadNode
 from pz_engine.errors.diagnostics import Diagnostic
 from pz_engine.errors.exceptions import PzValidationError
@@ -62,6 +63,7 @@ def accept_schemas(
     compiled = open_project(project_dir, vars=vars, env=env if env is not None else os.environ)
     if compiled.project is None:
         return AcceptReport((), None)
+    mark_owner(compiled)
     run = next(stored_runs(compiled.state_dir), None)
     results = {result.id: result for result in run.results.results} if run is not None else {}
     observed = {

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from pz_engine.base.state_folder import locate_state
+from pz_engine.app.state_owner import open_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.cursor_values import CURSOR_TYPES, canonicalize
@@ -124,7 +124,7 @@ def show_key(project_dir: Path, key: str, *, env: Mapping[str, str] | None = Non
             f"{message}; it has a sync token" if key in tokens else message,
             hint="see every key with 'pz state show'",
         )
-    state_dir = locate_state(project_dir, env=env)
+    state_dir = open_state(project_dir, env=env)
     changes = read_audit(state_dir, key)[-CHANGES_SHOWN:]
     return KeyHistory(
         backend,
@@ -140,7 +140,7 @@ def _open(project_dir: Path, env: Mapping[str, str] | None) -> tuple[StateStores
     settings = load_state_settings(project_dir, env=os.environ if env is None else env)
     notes: list[str] = []
     return (
-        open_state_stores(settings, locate_state(project_dir, env=env), note=notes.append),
+        open_state_stores(settings, open_state(project_dir, env=env), note=notes.append),
         settings.backend,
         settings.origin,
         notes,

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from pz_engine.app.cursor_contract import declared_cursor_type
 from pz_engine.app.state import Health, KeyRuns, checked, key_runs
+from pz_engine.app.state_owner import open_state
 from pz_engine.base.clock import Clock, SystemClock, format_instant
-from pz_engine.base.state_folder import locate_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.contract_types import can_hold_cursor, cursor_limits
@@ -93,7 +93,7 @@ def plan_edit(project_dir: Path, request: EditRequest, *, env: Mapping[str, str]
     """
     settings = load_state_settings(project_dir, env=os.environ if env is None else env)
     key = _key_of(request)
-    state_dir = locate_state(project_dir, env=env)
+    state_dir = open_state(project_dir, env=env)
     refuse_live_runs(state_dir)
     notes: list[str] = []
     stores = open_state_stores(settings, state_dir, note=notes.append)

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from pz_engine.app.state_owner import open_state
 from pz_engine.base.clock import Clock, SystemClock, format_instant
 from pz_engine.base.stable_json import canonical_json
-from pz_engine.base.state_folder import locate_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.connectors.capabilities import Capability
 from pz_engine.connectors.registry import find_connector
@@ -65,7 +65,7 @@ def read_entries(
         PzValidationError: there is no `project.yml`, or its `state:` is wrong.
         PzStateError: the store cannot be reached.
     """
-    state_dir = locate_state(project_dir, state_dir, env)
+    state_dir = open_state(project_dir, state_dir, env)
     stores, backend = _open(project_dir, state_dir, env)
     entries: dict[str, PlainEntry] = {}
     unreadable: set[str] = set()
@@ -118,7 +118,7 @@ def replace_entry(
     value = scope.decode(entry) if scope is not None and entry is not None else None
     if scope is None or not key or (entry is not None and value is None):
         raise ValueError(f"'{name}' is no state entry, or its value is none")
-    state_dir = locate_state(project_dir, state_dir, env)
+    state_dir = open_state(project_dir, state_dir, env)
     stores, _ = _open(project_dir, state_dir, env)
     with stores:
         store = _by_scope(stores)[scope_name]

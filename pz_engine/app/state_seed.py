@@ -14,8 +14,8 @@ from typing import Literal
 from msgspec import Struct
 
 from pz_engine.app.state_edits import MANUAL, refuse_live_runs
+from pz_engine.app.state_owner import open_state
 from pz_engine.base.clock import Clock, SystemClock, format_instant
-from pz_engine.base.state_folder import locate_state
 from pz_engine.config.state_only import load_state_settings
 from pz_engine.errors.exceptions import PzStateError
 from pz_engine.model.cursor_values import canonicalize, compare
@@ -76,7 +76,7 @@ def seed_watermark(
     canonical = canonicalize(cursor_type, value)
     if canonical is None:
         raise PzStateError("PZ0515", f"the watermark for '{key}' is no {cursor_type}")
-    state_dir = locate_state(project_dir, state_dir, env)
+    state_dir = open_state(project_dir, state_dir, env)
     if apply:
         refuse_live_runs(state_dir)
     with _stores(project_dir, state_dir, env) as stores:
@@ -122,7 +122,7 @@ def stored_watermark_keys(
         PzValidationError: there is no `project.yml`, or its `state:` is wrong.
         PzStateError: `PZ0518`, the store cannot be used.
     """
-    with _stores(project_dir, locate_state(project_dir, state_dir, env), env) as stores:
+    with _stores(project_dir, open_state(project_dir, state_dir, env), env) as stores:
         return frozenset(stores.watermarks.list_all() or {})
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from pz_engine.app.hiding import hidden_problem, hiding_values
 from pz_engine.app.open_project import open_project
+from pz_engine.app.state_owner import mark_owner
 from pz_engine.compile.dag import CompiledProject
 from pz_engine.connectors.registry import find_connector
 from pz_engine.errors.diagnostics import Diagnostic
@@ -76,6 +77,7 @@ def _connect(compiled: CompiledProject) -> ValidationReport:
     from pz_engine.validate.schema_cache import read_schema_cache, write_schema_cache
 
     assert compiled.project is not None
+    mark_owner(compiled)
     allow_download = compiled.project.engine.duckdb.allow_extension_download
     found = check_connectivity(compiled, lambda: SetupLedger(allow_extension_download=allow_download))
     cached = read_schema_cache(compiled.state_dir)

@@ -141,3 +141,17 @@ def test_another_projects_folder_fails_the_op_with_a_next_step(
     assert all("PZ0518" in text and "PzProject(state_dir=...)" in text for text in texts)
     assert not any(str(volume) in text for text in texts)
     assert not (shop.directory / "mart.duckdb").exists()
+
+
+def test_positions_of_another_project_are_left_alone(
+    shop: ProjectFactory, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    """A copy of this project's position is not stored where the other one would skip rows for it."""
+    materialize(PzProject(shop.directory), instance)
+    other = ProjectFactory(tmp_path / "other", 'name: stranger\nversion: "1"\n')
+    other.connections("lake: { connector: localfiles, root: out }\n").pipeline("one", "SELECT 1 AS a")
+    assert other.run(state_dir=tmp_path / "theirs").exit_code == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "theirs").rglob("*") if path.is_file()}
+    result = materialize(PzProject(shop.directory, state_dir=tmp_path / "theirs"), instance, raise_on_error=False)
+    assert not result.success
+    assert {path: path.read_bytes() for path in (tmp_path / "theirs").rglob("*") if path.is_file()} == before

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import duckdb
@@ -62,7 +63,14 @@ def test_nothing_is_left_in_the_project(shop: ProjectFactory, tmp_path: Path) ->
     outcome = run(shop.directory, away)
     assert outcome.exit_code == 0
     assert not (shop.directory / ".pz").exists()
-    assert {each.name for each in away.iterdir()} == {"runs", "journal", "state", "target", "project.json"}
+    assert {each.name for each in away.iterdir()} == {
+        "runs",
+        "journal",
+        "state",
+        "target",
+        "project.json",
+        ".project.json.lock",
+    }
     assert (outcome.results_path, outcome.journal_path) == (
         f".pz/runs/{outcome.run_id}/run_results.json",
         f".pz/journal/{outcome.run_id}.jsonl",
@@ -124,7 +132,7 @@ def test_another_projects_folder_is_refused(shop: ProjectFactory, tmp_path: Path
 
 
 def test_no_sink_may_write_into_it(shop: ProjectFactory, tmp_path: Path) -> None:
-    """The folder is the engine's own wherever it is, and `.pz` in the project is then a folder like others."""
+    """The folder is the engine's own wherever it is, and `.pz` in the project, where the snapshot is, stays so."""
     away = tmp_path / "volume"
     shop.connections(f"files: {{ connector: localfiles, root: in }}\nlake: {{ connector: localfiles, root: {away} }}\n")
     shop.pipeline(
@@ -135,3 +143,72 @@ def test_no_sink_may_write_into_it(shop: ProjectFactory, tmp_path: Path) -> None
     with pytest.raises(Exception, match="the engine owns and cleans"):
         run(shop.directory, away)
     assert run(shop.directory, None).exit_code == 0
+
+
+def test_what_stays_in_the_project_is_protected_as_well(shop: ProjectFactory, tmp_path: Path) -> None:
+    """The snapshot is there, and the runs are again when nothing is said about another folder."""
+    for path in (".pz/target", str(tmp_path / "volume" / "x")):
+        shop.connections(
+            f"files: {{ connector: localfiles, root: in }}\nlake: {{ connector: localfiles, root: {path} }}\n"
+        )
+        shop.pipeline(
+            "events",
+            "insert into {{ sink('lake', 'out', format: 'csv', strategy: 'replace') }} "
+            "select * from {{ source('files', 'events', path: 'events.csv') }}\n",
+        )
+        with pytest.raises(Exception, match="the engine owns and cleans"):
+            run(shop.directory, tmp_path / "volume")
+
+
+@pytest.mark.parametrize("has_run", [True, False])
+def test_the_folder_in_another_project_is_refused(shop: ProjectFactory, tmp_path: Path, *, has_run: bool) -> None:
+    """It has no mark of its own, and needs none to be known."""
+    other = tmp_path / "other"
+    shutil.copytree(shop.directory, other)
+    (other / "project.yml").write_text((other / "project.yml").read_text().replace("name: demo", "name: stranger"))
+    if has_run:
+        assert run(other, None).exit_code == 0
+    with pytest.raises(PzStateError, match="is that of project 'stranger'"):
+        run(shop.directory, other / ".pz")
+    with pytest.raises(PzStateError, match="is that of project 'stranger'"):
+        list_runs(shop.directory, state_dir=other / ".pz")
+
+
+def test_projects_that_start_together_do_not_share_it(shop: ProjectFactory, tmp_path: Path) -> None:
+    """One of them has the folder, every other one is refused, and only the rows of the first are in its runs."""
+    away, outcomes = tmp_path / "volume", []
+    projects = []
+    for number in range(4):
+        projects.append(tmp_path / f"p{number}")
+        shutil.copytree(shop.directory, projects[-1])
+        text = (projects[-1] / "project.yml").read_text().replace("name: demo", f"name: p{number}")
+        (projects[-1] / "project.yml").write_text(text)
+
+    def start(directory: Path) -> None:
+        try:
+            outcomes.append(run(directory, away).exit_code)
+        except PzStateError as error:
+            outcomes.append(error.code)
+
+    threads = [threading.Thread(target=start, args=(directory,)) for directory in projects]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(map(str, outcomes)) == ["0", "PZ0518", "PZ0518", "PZ0518"]
+    assert len(list((away / "runs").iterdir())) == 1
+
+
+def test_a_renamed_project_goes_on_when_told_to(shop: ProjectFactory, tmp_path: Path) -> None:
+    """The message says which file to delete; the position is still there."""
+    away = tmp_path / "volume"
+    run(shop.directory, away)
+    path = shop.directory / "project.yml"
+    path.write_text(path.read_text().replace("name: demo", "name: store"))
+    with pytest.raises(PzStateError) as refused:
+        run(shop.directory, away)
+    assert "after a rename delete project.json in it" in str(refused.value.diagnostic)
+    (away / "project.json").unlink()
+    assert run(shop.directory, away).exit_code == 0
+    assert ids(shop) == [1, 2]
+    assert json.loads((away / "project.json").read_text()) == {"name": "store"}

@@ -37,15 +37,16 @@ def leaves_root(root: Path, text: str) -> bool:
     return not resolve(root, text).is_relative_to(os.path.normpath(root))
 
 
-def state_dir_of(config: Mapping[str, Any]) -> Path:
-    """Return the folder for the project's runs and state from a connection's configuration."""
+def engine_folders(config: Mapping[str, Any]) -> tuple[Path, ...]:
+    """Return the engine's folders from a connection's configuration: the one in the project and the one in use."""
     base = Path(str(config.get("base_dir", "."))).absolute()
-    return base / str(config.get("state_dir", STATE_FOLDER))
+    return base / STATE_FOLDER, base / str(config.get("state_dir", STATE_FOLDER))
 
 
-def is_engine_owned(path: Path, state_dir: Path) -> bool:
-    """Tell whether a path lies in the folder for a project's runs and state, links followed."""
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(state_dir))
+def is_engine_owned(path: Path, folders: Iterable[Path]) -> bool:
+    """Tell whether a path lies in one of the engine's folders, links followed."""
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
 def is_pattern(text: str) -> bool:

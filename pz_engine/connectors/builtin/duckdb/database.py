@@ -12,7 +12,7 @@ from msgspec import Struct
 from pz_engine.base.state_folder import STATE_FOLDER
 from pz_engine.connectors.fragments import AttachStep
 from pz_engine.connectors.toolkit.aliases import session_name
-from pz_engine.connectors.toolkit.paths import is_engine_owned, state_dir_of
+from pz_engine.connectors.toolkit.paths import engine_folders, is_engine_owned
 from pz_engine.errors.exceptions import PzConnectorError
 
 _MAGIC = b"DUCK"
@@ -24,18 +24,18 @@ class DatabaseFile(Struct, frozen=True):
 
     path: Path
     project_dir: Path
-    state_dir: Path
+    engine_folders: tuple[Path, ...]
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> DatabaseFile:
         """Take `path`, relative to the project directory."""
         base = Path(str(config.get("base_dir", "."))).absolute()
-        return cls(Path(os.path.normpath(base / str(config["path"]))), base, state_dir_of(config))
+        return cls(Path(os.path.normpath(base / str(config["path"]))), base, engine_folders(config))
 
     @property
     def refusal(self) -> str | None:
         """Why the file may not be used at all, or None."""
-        if is_engine_owned(self.path, self.state_dir):
+        if is_engine_owned(self.path, self.engine_folders):
             return f"database '{self.name}' lies inside '{STATE_FOLDER}/', which the engine owns and cleans"
         if self.path.is_dir():
             return f"database '{self.name}' is a folder"

@@ -17,12 +17,12 @@ from pz_engine.connectors.toolkit.date_paths import any_date, cover, moment_of
 from pz_engine.connectors.toolkit.file_options import FileReadOptions, FileWriteOptions
 from pz_engine.connectors.toolkit.file_scans import FileSet
 from pz_engine.connectors.toolkit.paths import (
+    engine_folders,
     folder_keys,
     is_engine_owned,
     leaves_root,
     matching_files,
     resolve,
-    state_dir_of,
 )
 from pz_engine.errors.exceptions import PzConnectorError
 from pz_engine.model.policies import Strategy
@@ -36,13 +36,13 @@ class Locations(Struct, frozen=True):
     connection: str
     root: Path
     project_dir: Path
-    state_dir: Path
+    engine_folders: tuple[Path, ...]
 
     @classmethod
     def of(cls, config: Mapping[str, Any], connection: str = "") -> Locations:
         """Take `root`, itself relative to the project directory."""
         base = Path(str(config.get("base_dir", "."))).absolute()
-        return cls(connection, resolve(base, str(config.get("root", "."))), base, state_dir_of(config))
+        return cls(connection, resolve(base, str(config.get("root", "."))), base, engine_folders(config))
 
     def files_to_read(self, spec: ReadSpec, options: FileReadOptions) -> FileSet:
         """List what a read covers; of a dated path only the folders of the spec's window, when it has both ends.
@@ -93,7 +93,7 @@ class Locations(Struct, frozen=True):
 
     def writes_into_engine_folder(self, entity: str, path: str | None) -> bool:
         """Tell whether a write would land among the project's runs and state."""
-        return is_engine_owned(resolve(self.root, path or entity), self.state_dir)
+        return is_engine_owned(resolve(self.root, path or entity), self.engine_folders)
 
     def _inside(self, text: str) -> Path:
         if leaves_root(self.root, text):
