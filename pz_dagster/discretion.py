@@ -10,6 +10,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -117,22 +118,36 @@ class Discretion:
 
         >>> Discretion(Path("/srv/shop")).relative("cannot write /srv/shop/out/a.csv or /mnt/x/b.csv, see http://a/b/c")
         'cannot write out/a.csv or …/b.csv, see http://a/b/c'
+        >>> Discretion(Path("/srv/shop"), Path("/data")).relative("in /srv/shop, /data/runs, /data, /srv/shop-2/x and /mnt/data/y")
+        'in ., .pz/runs, .pz, …/x and …/y'
         """
         text = self.without_values(text)
         if not self.shows_positions:
             text = _POSITION.sub(r"\1…\2", text)
         if self.is_full:
             return text
-        if self.state_path is not None:
-            text = text.replace(str(self.state_path), ".pz")
-        shorter = text.replace(f"{self.root}/", "").replace(str(self.root), ".")
-        return _ABSOLUTE.sub(lambda found: f"…/{found[1]}", shorter)
+        homes = {str(self.root): "", str(self.state_path or self.root / ".pz"): ".pz/"}
+        for home in sorted(homes, key=len, reverse=True):  # one may lie in the other
+            text = _under(home).sub(homes[home], text)
+            text = _alone(home).sub(homes[home].rstrip("/") or ".", text)
+        return _ABSOLUTE.sub(lambda found: f"…/{found[1]}", text)
 
     def without_values(self, text: str) -> str:
         """Put the names of variables in place of their values."""
         for value, name in self.hidden.items():
             text = text.replace(value, name)
         return text
+
+
+@cache
+def _under(home: str) -> re.Pattern[str]:
+    """Match a folder before the names below it, but no other one whose path merely holds its letters."""
+    return re.compile(rf"(?<![\w./~-]){re.escape(home)}/")
+
+
+@cache
+def _alone(home: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w./~-]){re.escape(home)}(?![\w/-])")
 
 
 def _values_in_use(root: Path, env: Mapping[str, str]) -> dict[str, str]:
