@@ -21,7 +21,7 @@ from pz_dagster.component_models import (
     resolve_translation,
 )
 from pz_dagster.component_scaffolder import PzProjectScaffolder
-from pz_dagster.definitions import build_pz_definitions
+from pz_dagster.definitions import build_pz_definitions, without_state
 from pz_dagster.errors import PzDefinitionError
 from pz_dagster.invocation import PzInvocation
 from pz_dagster.project import PzProject
@@ -97,7 +97,7 @@ class PzProjectComponent(dg.StateBackedComponent, dg.Resolvable):
         state_path.parent.mkdir(parents=True, exist_ok=True)
         state_path.write_bytes(snapshot_file.to_json(project.snapshot))
 
-    def build_defs_from_state(self, context: dg.ComponentLoadContext, state_path: Path | None) -> dg.Definitions:  # noqa: ARG002
+    def build_defs_from_state(self, context: dg.ComponentLoadContext, state_path: Path | None) -> dg.Definitions:
         """Build definitions from a snapshot; without a readable one the project is compiled."""
         project = _StatedProject(self.project.directory, **self._options())
         if state_path is not None:
@@ -110,7 +110,7 @@ class PzProjectComponent(dg.StateBackedComponent, dg.Resolvable):
             options["schedules"] = {
                 name: tuple(value) if isinstance(value, list) else value for name, value in self.schedules.items()
             }
-        return build_pz_definitions(
+        found = build_pz_definitions(
             project,
             select=self.select,
             exclude=self.exclude,
@@ -124,6 +124,7 @@ class PzProjectComponent(dg.StateBackedComponent, dg.Resolvable):
             resource_key=self.project.resource_key,
             **options,
         )
+        return found if self._is_first_of_project(context) else without_state(found, project.snapshot.project_name)
 
     def get_asset_spec(self, node: Node) -> dg.AssetSpec:
         """Return the spec of a load, pipeline or sink; override to change it."""
@@ -137,6 +138,22 @@ class PzProjectComponent(dg.StateBackedComponent, dg.Resolvable):
     def execute(self, context: dg.AssetExecutionContext, invocation: PzInvocation) -> Iterator[Any]:  # noqa: ARG002
         """Run a unit inside its op; override to act before or after."""
         yield from invocation.stream()
+
+    def _is_first_of_project(self, context: dg.ComponentLoadContext) -> bool:
+        """Tell whether this component shows the copies of the project's state, which several may define parts of.
+
+        Dagster marks what a component defines with its file, so two of them cannot define one asset.
+        """
+        try:
+            everybody = context.component_tree.get_all_components(of_type=PzProjectComponent)
+        except Exception:  # another component is broken, and says so itself
+            return True
+        names = [each.project.name for each in everybody if each._project_mark == self._project_mark]
+        return self.project.name == min(names, default=self.project.name)
+
+    @property
+    def _project_mark(self) -> tuple[Path, tuple[str, ...]]:
+        return self.project.directory.resolve(), tuple(self.settings.get("key_prefix", ()))
 
     @property
     def _translator(self) -> "_ComponentTranslator":

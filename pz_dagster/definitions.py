@@ -14,7 +14,7 @@ from pz_dagster.bindings import BINDING_TAG
 from pz_dagster.partitions import Partitioning
 from pz_dagster.project import PzProject
 from pz_dagster.resource import PzResource
-from pz_dagster.state_records import state_spec
+from pz_dagster.state_records import state_key, state_spec
 from pz_dagster.translator import PzTranslator
 
 _DEFAULT_RESOURCE = PzResource()
@@ -110,4 +110,18 @@ def build_pz_definitions(
         schedules=timed,
         sensors=sensors,
         resources={resource_key: resource or _DEFAULT_RESOURCE},
+    )
+
+
+def without_state(definitions: dg.Definitions, project: str) -> dg.Definitions:
+    """Return the definitions of a part of a project without the asset of stored positions, which another part shows."""
+    last = state_key(project, ()).path[-1]
+    return dg.Definitions(
+        assets=[
+            each for each in definitions.assets or [] if not isinstance(each, dg.AssetSpec) or each.key.path[-1] != last
+        ],
+        jobs=definitions.jobs,
+        schedules=definitions.schedules,
+        sensors=definitions.sensors,
+        resources=definitions.resources,
     )

@@ -87,3 +87,27 @@ def test_a_scaffold_without_a_template_is_the_smallest(
     path = sandbox.scaffold_component(PzProjectComponent, "small", scaffold_params={})
     with sandbox.load_component_and_build_defs(path) as (_, definitions):
         assert "pz_errors" not in " ".join(specs_of(definitions))
+
+
+def test_two_components_of_one_project_stand_side_by_side(
+    sandbox: DefsFolderSandbox,  # noqa: F811
+    shop: ProjectFactory,
+    instance: dg.DagsterInstance,
+) -> None:
+    """Each defines a part of it, with a state, a resource and ops of its own; the project's copy of its state is one asset."""
+    first = place(sandbox, shop, "north", select="+lake.orders")
+    second = sandbox.defs_folder_path / "south"
+    second.mkdir()
+    text = (first / "defs.yaml").read_text()
+    (second / "defs.yaml").write_text(
+        text.replace("project: pz", "project: ../north/pz").replace("+lake.orders", "+mart.events")
+    )
+    with sandbox.build_component_tree() as tree:
+        components: list[Any] = [tree.load_component(path) for path in (first, second)]
+        assert len({each.defs_state_config.key for each in components}) == 2
+        assert len({each.project.resource_key for each in components}) == 2
+        definitions = tree.build_defs()
+        assert {"lake/orders", "mart/events"} <= set(specs_of(definitions))
+        assert dg.AssetKey(["shop", "pz_state"]) in definitions.resolve_asset_graph().get_all_asset_keys()
+        for unit in ("shop__lake_orders", "shop__mart_events"):
+            assert definitions.resolve_job_def(f"{unit}_job").execute_in_process(instance=instance).success

@@ -10,7 +10,7 @@ import pytest
 from pz_dagster import PzProject, build_pz_assets
 from pz_dagster.errors import PzDefinitionError
 from pz_engine.testing.project_factory import ProjectFactory
-from tests.dagster.test_partitions import DAYS, partitioned, run
+from tests.dagster.test_partitions import DAYS, TIMES, landed, partitioned, run
 
 BY: Any = {"partitions_def": DAYS, "partition_by": ["erp.events"]}
 
@@ -73,3 +73,18 @@ def test_dates_need_days_that_begin_at_midnight(shop: ProjectFactory, definition
     else:
         with pytest.raises(PzDefinitionError, match=r"PZ0703.*whole days"):
             partitioned_ops(shop, partitions_def=definition)
+
+
+def test_a_gap_is_read_by_nobody(shop: ProjectFactory, instance: dg.DagsterInstance) -> None:
+    """Dagster makes a run of each unbroken part; the day between them is neither read nor recorded."""
+    shop.write("in/events.csv", TIMES)
+    bench = partitioned(shop, instance)
+    run(bench, "2026-01-01")
+    run(bench, "2026-01-03", "2026-01-05")
+    assert landed(shop) == [2, 3, 7, 8]
+    assert instance.get_materialized_partitions(dg.AssetKey(["mart", "events"])) == {
+        "2026-01-01",
+        "2026-01-03",
+        "2026-01-04",
+        "2026-01-05",
+    }
