@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pz_dagster.bindings import Binding
 from pz_dagster.selection import OpSelection
@@ -104,26 +104,41 @@ class _Planner:
     def plan(self) -> Resumption:
         run, attempt = self._op.run, self._op.retry_number
         own = self._records(run.run_id)
-        if attempt > 0:
-            mine = [record for record in own if _host(record, "step") == self._op.op.name]
-            return self._next_attempt([each for each in mine if int(_host(each, "attempt") or 0) < attempt])
-        siblings = [each for each in own if _host(each, "step") != self._op.op.name and each.status in _ENDED]
-        shared = next((each for each in siblings if self._shares_loads(each)), None)
+        if attempt == 0:
+            return self._from_others(own)
+        mine = [record for record in own if _host(record, "step") == self._op.op.name]
+        return self._next_attempt([each for each in mine if int(_host(each, "attempt") or 0) < attempt], own)
+
+    def _from_others(self, own: list[RunRecord]) -> Resumption:
+        """Continue what another part of this op or a parent Dagster run has done, given the op's runs in this one."""
+        shared = self._from_siblings(own)
         if shared is not None:
-            return Resumption(
-                shared.run_id,
-                earlier=tuple(siblings),
-                notes=(f"takes the loads of pz run {shared.run_id}, a part of this op",),
-            )
+            return shared
+        run = self._op.run
         if run.parent_run_id is None or not _is_resuming(run.tags):
             return Resumption()
         earlier = self._of_parents(run.parent_run_id)
         return self._re_execution(earlier, run.tags) if earlier else Resumption()
 
-    def _next_attempt(self, earlier: list[RunRecord]) -> Resumption:
+    def _from_siblings(self, own: list[RunRecord]) -> Resumption | None:
+        """Take the loads of another part of this op, so that all of them see the same rows; None where there are none."""
+        siblings = [each for each in own if _host(each, "step") != self._op.op.name and each.status in _ENDED]
+        shared = next((each for each in siblings if self._shares_loads(each)), None)
+        if shared is None:
+            return None
+        note = f"takes the loads of pz run {shared.run_id}, a part of this op"
+        return Resumption(shared.run_id, earlier=tuple(siblings), notes=(note,))
+
+    def _next_attempt(self, earlier: list[RunRecord], own: list[RunRecord]) -> Resumption:
         yielded = self._materialized()
         if not earlier or earlier[0].status not in _ENDED:
-            return Resumption(yielded=yielded, notes=(_nothing_known(earlier[0] if earlier else None),))
+            # the attempt itself proves nothing; what it would have continued is still there
+            found = self._from_siblings(own) if earlier else self._from_others(own)
+            if found is None or found.retry_from is None:
+                found = Resumption(
+                    notes=(_nothing_known(earlier[0] if earlier else None), *(found.notes if found else ()))
+                )
+            return structs.replace(found, yielded=yielded)
         earlier = [*self._continued_by_hand(earlier[0]), *earlier]
         graph = self._graph(earlier)
         return self._rest(earlier, _proven(earlier, graph), graph, yielded | self._evaluated())

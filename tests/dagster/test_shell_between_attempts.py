@@ -1,4 +1,4 @@
-"""What lies between two attempts of one step: a retry in a shell, or a run that was cancelled."""
+"""What lies between two attempts of one step: a retry in a shell, a run that was cancelled, or nothing."""
 
 import time
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from pz_engine.connectors import PzConnectorError
 from pz_engine.testing.project_factory import ProjectFactory
 from pz_engine.testing.scripted_connector import ReadCall, rows
 from tests.dagster.far_side import Far, Job
-from tests.dagster.test_resume import ALL, CHECKS, far, landed, provenance, two  # noqa: F401 - fixtures
+from tests.dagster.test_resume import ALL, CHECKS, FROM_FAILURE, far, landed, provenance, two  # noqa: F401 - fixtures
 
 # ruff: noqa: F811 - fixtures
 
@@ -71,3 +71,23 @@ def test_an_attempt_after_a_cancelled_run_begins_afresh(
     assert job.run() == ALL
     assert (job.succeeded, far.counts()[0]) == (True, 2)
     assert [text for text in job.messages if "ended fatally, so everything is extracted again" in text]
+
+
+def test_an_attempt_after_one_that_never_began_continues_the_parent(
+    two: ProjectFactory, far: Far, instance: dg.DagsterInstance
+) -> None:
+    """The first attempt of a re-execution left no run of its own; the failed run's sink is still not written twice."""
+
+    @pz_assets(project=PzProject(two.directory))
+    def body(context: dg.AssetExecutionContext, pz: PzResource) -> Iterator[Any]:
+        if context.run.parent_run_id is not None and context.retry_number == 0:
+            raise dg.RetryRequested(max_retries=1)
+        yield from pz.run(context=context).stream()
+
+    job = Job(two, instance, [body])
+    far.failures = {"b": 1}
+    job.run()
+    assert far.counts() == (1, ["a"])
+    assert job.run(FROM_FAILURE, parent=job.last) == ALL
+    assert (job.succeeded, far.counts()) == (True, (0, ["b"]))
+    assert landed(far) == {"a": [1, 2], "b": [1, 2]}
