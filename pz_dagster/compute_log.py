@@ -26,7 +26,7 @@ class ComputeLog:
 
         record = {
             key: self._discretion.without_values(value) if isinstance(value, str) else value
-            for key, value in journal_record(event).items()
+            for key, value in journal_record(self._discretion.named(event)).items()
         }
         _write(sys.stdout, [json.dumps(record, separators=(",", ":"), ensure_ascii=False)])
         _write(sys.stderr, event_lines(self._discretion.event(event)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -99,14 +99,13 @@ class Discretion:
 
     def event(self, event: RunEvent) -> RunEvent:
         """Return an event whose free texts may be shown."""
-        if isinstance(event, NodeCompleted) and event.result.error is not None:
-            error = structs.replace(event.result.error, message=self.error(event.result))
-            return structs.replace(event, result=dataclasses.replace(event.result, error=error))
-        if isinstance(event, RetryScheduled):
-            return structs.replace(event, reason=self.text(event.reason))
-        if isinstance(event, ConnectorLog):
-            return structs.replace(event, message=self.text(event.message))
-        return event
+        if isinstance(event, NodeCompleted):
+            return _with_texts(event, lambda _: self.error(event.result))
+        return _with_texts(event, self.text)
+
+    def named(self, event: RunEvent) -> RunEvent:
+        """Return an event whose free texts name variables; what shortens them later might cut a value in two."""
+        return _with_texts(event, self.without_values)
 
     def diagnostic(self, problem: Diagnostic) -> Diagnostic:
         """Return a problem without absolute paths."""
@@ -148,6 +147,18 @@ def _under(home: str) -> re.Pattern[str]:
 @cache
 def _alone(home: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w./~-]){re.escape(home)}(?![\w/-])")
+
+
+def _with_texts(event: RunEvent, change: Callable[[str], str]) -> RunEvent:
+    """Replace the texts of an event that others than the engine have written."""
+    if isinstance(event, NodeCompleted) and event.result.error is not None:
+        error = structs.replace(event.result.error, message=change(event.result.error.message))
+        return structs.replace(event, result=dataclasses.replace(event.result, error=error))
+    if isinstance(event, RetryScheduled):
+        return structs.replace(event, reason=change(event.reason))
+    if isinstance(event, ConnectorLog):
+        return structs.replace(event, message=change(event.message))
+    return event
 
 
 def _values_in_use(root: Path, env: Mapping[str, str]) -> dict[str, str]:

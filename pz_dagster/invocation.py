@@ -211,7 +211,7 @@ class PzInvocation:
         launch = Launch(
             {**self._binding.project.vars, **self._config.vars},
             bool(self._config.vars),
-            dict(self._resource.env),
+            self._resource.variables,
             self._partitions.keys,
         )
         found = plan_resumption(self._context, self._binding, self._selection, launch)

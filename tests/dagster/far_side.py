@@ -74,11 +74,15 @@ class Job:
         factory: ProjectFactory,
         instance: dg.DagsterInstance,
         assets: Sequence[Any] | None = None,
+        *,
+        resource: PzResource | None = None,
         **options: Any,
     ) -> None:
         self.instance = instance
         made = assets if assets is not None else build_pz_assets(PzProject(factory.directory), **options)
-        self.definitions = dg.Definitions(assets=made, resources={"pz": PzResource()}, executor=dg.in_process_executor)
+        self.definitions = dg.Definitions(
+            assets=made, resources={"pz": resource or PzResource()}, executor=dg.in_process_executor
+        )
         self.job = self.definitions.resolve_implicit_global_asset_job_def()
         self.last = ""
         """The newest run's id."""

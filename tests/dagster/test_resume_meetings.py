@@ -9,8 +9,8 @@ import dagster as dg
 import duckdb
 import pytest
 
-from pz_dagster import PzProject, PzTranslator, PzTranslatorSettings, build_pz_assets
-from pz_engine import RunRequest, list_runs, run_project
+from pz_dagster import PzProject, PzResource, PzTranslator, PzTranslatorSettings, build_pz_assets
+from pz_engine import CancelToken, RunRequest, RunStatus, list_runs, run_project
 from pz_engine.testing.project_factory import ProjectFactory
 from tests.dagster.far_side import Far, Job
 from tests.dagster.test_resume import (  # noqa: F401 - fixtures
@@ -35,15 +35,16 @@ FILTERED = (
 )
 
 
-@pytest.mark.parametrize("kind", ["var", "env"])
+@pytest.mark.parametrize("kind", ["var", "env", "resource"])
 def test_what_a_launch_knows_is_part_of_what_was_done(
     kind: str, two: ProjectFactory, far: Far, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Values that the loaded definitions do not know make other nodes; a committed sink is still not repeated."""
-    monkeypatch.setenv("LEAST", "1")
+    monkeypatch.setenv("LEAST", "0" if kind == "resource" else "1")
     two.write("project.yml", 'name: two\nversion: "1"\nengine: { threads: 1 }\nvars: { LEAST: 0 }\n')
-    two.pipeline("p_a", f"{FILTERED}{{{{ {kind}('LEAST') }}}}")
-    job = Job(two, instance, retry_policy=dg.RetryPolicy(max_retries=2))
+    two.pipeline("p_a", f"{FILTERED}{{{{ {'var' if kind == 'var' else 'env'}('LEAST') }}}}")
+    resource = PzResource(env={"LEAST": "1"} if kind == "resource" else {})
+    job = Job(two, instance, resource=resource, retry_policy=dg.RetryPolicy(max_retries=2))
     far.failures = {"b": 1}
     config = {"ops": {"two": {"config": {"vars": {"LEAST": 1} if kind == "var" else {}}}}}
     assert job.run(config=config) == ALL
@@ -100,6 +101,33 @@ def test_a_fresh_run_in_a_shell_is_no_part_of_it(job: Job, two: ProjectFactory, 
     assert watermark(two) == "2"
     job.run()
     assert set(landed(far)["a"]) == set(landed(far)["b"]) == {1, 2, 3}
+
+
+def test_a_retry_of_a_fresh_run_in_a_shell_is_no_part_of_it(job: Job, two: ProjectFactory, far: Far) -> None:
+    """It continued rows of another reading, so what failed in Dagster still runs on its own rows."""
+    from pz_engine import Selection
+
+    far.failures = {"b": 2}
+    job.run()
+    assert run_project(RunRequest(two.directory, selection=Selection(everything=True))).exit_code == 1
+    assert run_project(RunRequest(two.directory, retry_from="latest")).exit_code == 0
+    far.counts()
+    job.run(FROM_FAILURE, parent=job.last)
+    assert (job.succeeded, far.counts()[1]) == (True, ["b"])
+
+
+def test_a_cancelled_retry_in_a_shell_hides_nothing(job: Job, two: ProjectFactory, far: Far) -> None:
+    """Of it nothing is assumed; what the Dagster run before it had done still counts."""
+    far.failures = {"b": 1}
+    job.run()
+    token = CancelToken()
+    token.set()
+    run_project(RunRequest(two.directory, retry_from="latest", cancel=token))
+    assert list_runs(two.directory)[0].status is RunStatus.FATAL
+    far.counts()
+    job.run(FROM_FAILURE, parent=job.last)
+    assert (job.succeeded, far.counts()) == (True, (0, ["b"]))
+    assert landed(far) == {"a": [1, 2], "b": [1, 2]}
 
 
 def test_hidden_pipelines_are_continued_too(two: ProjectFactory, far: Far, instance: dg.DagsterInstance) -> None:

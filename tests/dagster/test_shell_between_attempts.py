@@ -7,9 +7,10 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from pz_dagster import PzProject, PzResource, pz_assets
+from pz_dagster import PzProject, PzResource, PzTranslator, pz_assets
 from pz_dagster.errors import PzDagsterError
-from pz_engine import RunRequest, run_project
+from pz_dagster.snapshot import Snapshot
+from pz_engine import CheckNode, RunRequest, run_project
 from pz_engine.connectors import PzConnectorError
 from pz_engine.testing.project_factory import ProjectFactory
 from pz_engine.testing.scripted_connector import ReadCall, rows
@@ -91,3 +92,28 @@ def test_an_attempt_after_one_that_never_began_continues_the_parent(
     assert job.run(FROM_FAILURE, parent=job.last) == ALL
     assert (job.succeeded, far.counts()) == (True, (0, ["b"]))
     assert landed(far) == {"a": [1, 2], "b": [1, 2]}
+
+
+def test_a_check_that_passes_now_is_told(two: ProjectFactory, far: Far, instance: dg.DagsterInstance) -> None:
+    """Only a success is told once; a warning of the first attempt does not stand for rows that were read again."""
+
+    class Warns(PzTranslator):
+        def get_check_severity(self, node: CheckNode, snapshot: Snapshot) -> dg.AssetCheckSeverity:
+            return dg.AssetCheckSeverity.WARN
+
+    @pz_assets(project=PzProject(two.directory), translator=Warns(), retry_policy=dg.RetryPolicy(max_retries=1))
+    def body(context: dg.AssetExecutionContext, pz: PzResource) -> Iterator[Any]:
+        if context.retry_number > 0:
+            for staging in (two.directory / ".pz" / "runs").glob("*/staging.duckdb"):
+                staging.unlink()
+            far.on_read = far.read
+        yield from pz.run(context=context).stream()
+
+    nothing = pa.RecordBatch.from_arrays([pa.array([None], pa.int64()), pa.array(["n"])], names=["id", "name"])
+    far.on_read = lambda call: [rows(1, 2), nothing]
+    far.failures = {"b": 1}
+    job = Job(two, instance, [body])
+    job.run()
+    assert job.succeeded
+    told = [e.asset_check_evaluation_data for e in job.events if e.event_type_value == "ASSET_CHECK_EVALUATION"]
+    assert [each.passed for each in told if each.check_name == "check_p_b_not_null_id"] == [False, True]
