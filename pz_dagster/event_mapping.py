@@ -243,7 +243,7 @@ class EventMapper:
         is_as_loaded = known is not None and known.id == result.id
         for subject, key in self.selection.builtin.items():
             name = subject[1]
-            if name != result.name or (name in self.yielded and not self.watch.has_found(subject)):
+            if name != result.name or name in self.yielded:  # what is found later in one of those, `rest` tells
                 continue
             built = self.watch.conclude(subject, key, result, is_as_loaded=is_as_loaded)
             if built is not None:

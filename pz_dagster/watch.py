@@ -52,10 +52,6 @@ class Watch(Struct):
         """Take what the engine reported."""
         self._found.setdefault(subject, []).append((self.number, found))
 
-    def has_found(self, subject: Subject) -> bool:
-        """Tell whether something was reported in any run of the engine."""
-        return subject in self._found
-
     def conclude(
         self, subject: Subject, key: dg.AssetCheckKey, result: NodeResult, *, is_as_loaded: bool
     ) -> dg.AssetCheckResult | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import dagster as dg
 import pytest
 
@@ -114,3 +116,11 @@ def test_lineage_leads_through_hidden_pipelines(chained: ProjectFactory, instanc
         "id": [dg.TableColumnDep(LOAD, "id")],
         "amount": [dg.TableColumnDep(LOAD, "amount")],
     }
+
+
+def test_what_is_hidden_is_a_debug_line(chained: ProjectFactory, instance: dg.DagsterInstance) -> None:
+    """Pipelines that are no assets are no unselected ancestors either: nothing of them at the levels that people read."""
+    result = Workbench(chained, instance, translator=endpoints()).materialize()
+    lines = [(entry.level, entry.user_message) for entry in instance.all_logs(result.run_id) if entry.user_message]
+    assert {level for level, text in lines if text.startswith("ok orders_")} == {logging.DEBUG}
+    assert not [text for _, text in lines if "not selected" in text or "unselected" in text]

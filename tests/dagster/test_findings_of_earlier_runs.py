@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
@@ -92,3 +93,19 @@ def test_journals_of_a_newer_version_are_read_as_far_as_they_are_known(job: Job,
     job.run(FROM_FAILURE, parent=job.last)
     assert job.succeeded
     assert drift(job) == dict.fromkeys(LOADS, False)
+
+
+def test_only_the_newest_reading_of_a_load_is_told(job: Job, far: Far, tmp_path: Path) -> None:
+    """Its rows were lost and read again before they are reused: what was seen in those that are gone is not mixed in."""
+    for staging in (tmp_path / "duo" / ".pz" / "runs").glob("*/staging.duckdb"):
+        staging.unlink()
+    other = pa.RecordBatch.from_pylist([{"id": 3, "name": "c", "other": 1}])
+    far.schema, far.on_read, far.failures = other.schema, lambda call: [other], {"b": 1}
+    job.run(FROM_FAILURE, parent=job.last)
+    assert (job.succeeded, far.counts()) == (False, (1, []))
+    job.run(FROM_FAILURE, parent=job.last)
+    assert (job.succeeded, far.counts()) == (True, (0, ["b"]))
+    found = [e.asset_check_evaluation_data for e in job.events if e.event_type_value == "ASSET_CHECK_EVALUATION"]
+    seen: dict[str, Any] = {each.asset_key.path[-1]: each.metadata["pz/changes"].records for each in found}
+    columns = {name: {record.data["column"] for record in records} for name, records in seen.items()}
+    assert columns == {"src_far__events_a": {"more"}, "src_far__events_b": {"other"}}

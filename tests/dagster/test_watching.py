@@ -1,7 +1,6 @@
 """A built-in check passes only where the engine looked, and fails when any run of the engine saw something."""
 
-from __future__ import annotations
-
+import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
+from pz_dagster import PzProject, PzResource, PzRunConfig, pz_assets
+from pz_engine import list_runs
 from pz_engine.connectors import PzConnectorError
 from pz_engine.testing.project_factory import ProjectFactory
 from pz_engine.testing.scripted_connector import ReadCall
@@ -118,6 +119,26 @@ def test_an_observation_of_an_early_pass_is_kept(days: ProjectFactory, far: Far,
     assert [key.to_user_string() for key in seen if key is not None] == ["days/src_far__names", "far/out"]
 
 
+def test_no_window_is_read_after_a_cancellation(days: ProjectFactory, far: Far, instance: dg.DagsterInstance) -> None:
+    """It may come when the engine has just ended well: that pass is reported, and the op begins no other one."""
+    script(days, far, repeats=(2, 1, 1, 1))
+
+    @pz_assets(project=PzProject(days.directory), translator=translator(frozenset()))
+    def body(context: dg.AssetExecutionContext, pz: PzResource) -> Iterator[Any]:
+        invocation = pz.run(context=context, config=PzRunConfig(until_caught_up=10))
+        for result in invocation.stream():
+            if isinstance(result, dg.AssetObservation):
+                deadline = time.monotonic() + 20
+                while invocation.outcome is None and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                invocation.cancel()
+            yield result
+
+    result = dg.materialize([body], instance=instance, resources={"pz": PzResource()})
+    assert len(far.reads) == len(list_runs(days.directory)) == 1
+    assert "far/out" in materialized(result)
+
+
 @pytest.mark.parametrize("end", ["failed", "refused"])
 def test_a_last_pass_that_does_not_come_so_far_hides_nothing(
     end: str, days: ProjectFactory, far: Far, instance: dg.DagsterInstance
@@ -199,6 +220,30 @@ def test_a_load_of_a_run_that_did_not_look_has_no_result(
     assert "one/src_far__events" in job.run(FROM_FAILURE, parent=job.last)
     assert (job.succeeded, job.checks, len(far.reads)) == (True, [], 1)
     assert [text for text in job.messages if "schema_drift of src_far__events has no result" in text]
+
+
+@pytest.mark.parametrize("edit", ["contract", "other"])
+def test_a_load_that_changed_meanwhile_passes_for_nothing(
+    edit: str, watched: ProjectFactory, instance: dg.DagsterInstance
+) -> None:
+    """The check was declared for another load: that the run which is continued saw no doubtful type says nothing."""
+    watched.write("people.csv", "id,born,code\n1,2000-01-31,5\n")
+    watched.write("project.yml", 'name: watch\nversion: "1"\nengine: { fusion: "off" }\n')
+    job = Job(watched, instance, translator=translator(ALL - {"merge_keys"}))
+    path = watched.directory / "pipelines/people.sql"
+    contract = "columns: { id: 'bigint', born: 'varchar', code: 'bigint' }"
+    more = contract if edit == "contract" else "format: 'csv'"
+    path.write_text(path.read_text().replace("path: 'people.csv'", f"path: 'people.csv', {more}"))
+    mart = watched.directory / "mart.duckdb"
+    mart.write_text("this is no database")
+    job.run()
+    mart.unlink()
+    assert "watch/src_files__people" in job.run(FROM_FAILURE, parent=job.last)
+    assert job.succeeded
+    assert [text for text in job.messages if text.startswith("note: 1 source load(s) are reused")]
+    assert not {"lossless_integers", "unambiguous_dates"} & set(job.checks)
+    silent = [text for text in job.messages if "has no result" in text]
+    assert {text.split(" ")[0] for text in silent} >= {"lossless_integers", "unambiguous_dates"}
 
 
 def test_a_comparison_that_fails_is_not_a_pass(watched: ProjectFactory, instance: dg.DagsterInstance) -> None:
