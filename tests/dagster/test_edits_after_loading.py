@@ -82,3 +82,19 @@ def test_a_reload_after_a_refused_launch_runs_what_is_there(shop: ProjectFactory
         again = Workbench(shop, bench.instance)
         assert again.materialize(ORDERS).success
     assert not [spec for each in again.assets for spec in each.check_specs]
+
+
+def test_a_key_without_a_node_asks_for_a_reload(bench: Workbench) -> None:
+    """Definitions of another time than the snapshot: nothing runs, and the node is named."""
+
+    def rename(spec: dg.AssetSpec) -> dg.AssetSpec:
+        return spec.merge_attributes(metadata={"pz/node": "long.gone"}) if spec.key.path[0] == "lake" else spec
+
+    assets = [each.map_asset_specs(rename) for each in bench.assets]
+    result = dg.materialize(
+        assets, instance=bench.instance, resources=bench.definitions.resources, selection=ORDERS, raise_on_error=False
+    )
+    failure = failure_of(result, "shop__lake_orders")
+    assert "PZ0701" in failure
+    assert "long.gone" in failure
+    assert list_runs(bench.factory.directory) == ()

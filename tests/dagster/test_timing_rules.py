@@ -5,11 +5,11 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from pz_dagster import build_pz_sensors
+from pz_dagster import backlog, build_pz_sensors
 from pz_dagster.errors import PzDefinitionError
 from pz_engine.testing.project_factory import ProjectFactory
 from tests.dagster.conftest import Workbench
-from tests.dagster.test_automation import requests_of
+from tests.dagster.test_automation import requests_of, sqlite  # noqa: F401 - a fixture
 from tests.dagster.test_catching_up import windowed  # noqa: F401 - a fixture
 
 
@@ -49,3 +49,47 @@ def test_windows_without_a_stop_have_no_backlog(
     text = (windowed.directory / "connections.yml").read_text()
     windowed.write("connections.yml", text.replace(", until: 2026-01-05", ""))
     assert build_pz_sensors(Workbench(windowed, instance).project, backlog=True) == []
+
+
+def test_only_the_flow_with_a_stop_has_a_sensor(
+    windowed: ProjectFactory,  # noqa: F811
+    instance: dg.DagsterInstance,
+) -> None:
+    """Another one that is read incrementally, without windows, has nothing to catch up with."""
+    read = (
+        "{ path: events.csv, columns: { id: int, seen_at: timestamp }, sync: { mode: incremental, cursor: seen_at } }"
+    )
+    text = (windowed.directory / "connections.yml").read_text()
+    windowed.write("connections.yml", text.replace("lake:\n", f"    others:\n      read: {read}\nlake:\n", 1))
+    windowed.pipeline(
+        "others",
+        "INSERT INTO {{ sink('mart', 'others', strategy: 'merge', keys: ['id']) }}\n"
+        "SELECT id, seen_at FROM {{ source('erp', 'others') }}",
+    )
+    bench = Workbench(windowed, instance)
+    assert len(bench.assets) == 3
+    assert [each.name for each in build_pz_sensors(bench.project, backlog=True)] == ["shop__mart_events_backlog"]
+
+
+def test_a_backlog_waits_for_a_started_run(
+    windowed: ProjectFactory,  # noqa: F811
+    sqlite: dg.DagsterInstance,  # noqa: F811
+) -> None:
+    """Two runs at once would read one window twice."""
+    bench = Workbench(windowed, sqlite)
+    (sensor,) = build_pz_sensors(bench.project, backlog=True)
+    position = {"pz/caught_up": False, "pz/watermark_from": "4", "pz/watermark_to": "5"}
+    load = dg.AssetKey(["shop", "src_erp__events"])
+    sqlite.report_runless_asset_event(dg.AssetMaterialization(load, metadata=position))
+    job = bench.definitions.get_repository_def().get_job("shop__mart_events_job")
+    assert len(requests_of(sensor, bench)[0]) == 1
+    launched = sqlite.create_run_for_job(job)
+    sqlite.report_dagster_event(dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, job.name), launched.run_id)
+    assert requests_of(sensor, bench) == ([], "a run of the flow is queued or started")
+
+
+def test_a_run_is_waited_for_until_it_is_over() -> None:
+    """In the queue, too, where only a server can put one."""
+    over = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
+    never_used = {dg.DagsterRunStatus.MANAGED}
+    assert set(dg.DagsterRunStatus) - over - never_used == backlog._UNFINISHED
