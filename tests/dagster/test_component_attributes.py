@@ -111,3 +111,11 @@ def test_two_components_of_one_project_stand_side_by_side(
         assert dg.AssetKey(["shop", "pz_state"]) in definitions.resolve_asset_graph().get_all_asset_keys()
         for unit in ("shop__lake_orders", "shop__mart_events"):
             assert definitions.resolve_job_def(f"{unit}_job").execute_in_process(instance=instance).success
+
+
+def test_a_translation_may_be_one_template(sandbox: DefsFolderSandbox, shop: ProjectFactory) -> None:  # noqa: F811
+    """It gives the spec itself, from the one there is and the node."""
+    path = place(sandbox, shop, translation="{{ spec.merge_attributes(tags={'is': node.name}) }}")
+    with sandbox.load_component_and_build_defs(path) as (_, definitions):
+        spec = specs_of(definitions)["shop/orders_clean"]
+        assert (spec.tags["is"], spec.tags["pz/kind"]) == ("orders_clean", "Pipeline")

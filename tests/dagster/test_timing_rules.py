@@ -91,5 +91,5 @@ def test_a_backlog_waits_for_a_started_run(
 def test_a_run_is_waited_for_until_it_is_over() -> None:
     """In the queue, too, where only a server can put one."""
     over = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
-    never_used = {dg.DagsterRunStatus.MANAGED}
+    never_used = {dg.DagsterRunStatus.MANAGED, dg.DagsterRunStatus.SUSPENDED}
     assert set(dg.DagsterRunStatus) - over - never_used == backlog._UNFINISHED
