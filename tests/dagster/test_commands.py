@@ -110,6 +110,7 @@ def test_doctor_finds_versions_out_of_range(monkeypatch: pytest.MonkeyPatch) -> 
     found = {finding.subject: finding for finding in doctor.version_findings() if finding.status != "ok"}
     assert found["dagster"].status == found["duckdb"].status == "problem"
     assert "pip install 'dagster<2,>=1.13'" in str(found["dagster"])
+    assert "is not installed; pip install 'duckdb" in str(found["duckdb"])
 
 
 @pytest.mark.parametrize(
