@@ -132,12 +132,10 @@ class _Planner:
     def _next_attempt(self, earlier: list[RunRecord], own: list[RunRecord]) -> Resumption:
         yielded = self._materialized()
         if not earlier or earlier[0].status not in _ENDED:
-            # the attempt itself proves nothing; what it would have continued is still there
+            # an attempt that began may have delivered what its parent run left, but never what other parts read
             found = self._from_siblings(own) if earlier else self._from_others(own)
             if found is None or found.retry_from is None:
-                found = Resumption(
-                    notes=(_nothing_known(earlier[0] if earlier else None), *(found.notes if found else ()))
-                )
+                found = Resumption(notes=(_nothing_known(earlier[0] if earlier else None),))
             return structs.replace(found, yielded=yielded)
         earlier = [*self._continued_by_hand(earlier[0]), *earlier]
         graph = self._graph(earlier)

@@ -53,8 +53,8 @@ def test_progress_that_nobody_takes_is_one_event_and_stalls_nothing(
     assert len([each for each in written if each["event"] == "node_progress"]) > len(progress)
     nodes = [each["nodeId"] for each in progress]
     assert len(nodes) == len(set(nodes))
-    newest = {each["nodeId"]: each["rows"] for each in written if each["event"] == "node_progress"}
-    assert {each["nodeId"]: each["rows"] for each in progress} == newest
+    newest = {each["nodeId"]: each["batches"] for each in written if each["event"] == "node_progress"}
+    assert {each["nodeId"]: each["batches"] for each in progress} == newest
     rest = [each["event"] for each in written if each["event"] not in ("node_progress", "node_queued")]
     assert [each["event"] for each in seen if each["event"] not in ("node_progress", "node_queued")] == rest
 

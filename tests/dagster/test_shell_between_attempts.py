@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
+import pytest
 
 from pz_dagster import PzProject, PzResource, PzTranslator, pz_assets
 from pz_dagster.errors import PzDagsterError
@@ -62,7 +63,8 @@ def test_an_attempt_after_a_cancelled_run_begins_afresh(
             yield from invocation.stream()
             return
         try:
-            for _ in invocation.stream():
+            for result in invocation.stream():
+                yield result
                 invocation.cancel()
         except PzDagsterError:
             raise dg.RetryRequested(max_retries=1) from None
@@ -72,6 +74,29 @@ def test_an_attempt_after_a_cancelled_run_begins_afresh(
     assert job.run() == ALL
     assert (job.succeeded, far.counts()[0]) == (True, 2)
     assert [text for text in job.messages if "ended fatally, so everything is extracted again" in text]
+
+
+def test_a_cancelled_attempt_of_a_re_execution_proves_nothing_of_its_parent(
+    two: ProjectFactory, far: Far, instance: dg.DagsterInstance
+) -> None:
+    """It had taken the parent's work over and its own end is unknown, so all of it is done again."""
+
+    @pz_assets(project=PzProject(two.directory))
+    def body(context: dg.AssetExecutionContext, pz: PzResource) -> Iterator[Any]:
+        invocation = pz.run(context=context)
+        if context.run.parent_run_id is not None and context.retry_number == 0:
+            invocation.cancel()
+            with pytest.raises(PzDagsterError, match="cancelled"):
+                list(invocation.stream())
+            raise dg.RetryRequested(max_retries=1)
+        yield from invocation.stream()
+
+    job = Job(two, instance, [body])
+    far.failures = {"b": 1}
+    job.run()
+    far.counts()
+    assert job.run(FROM_FAILURE, parent=job.last) == ALL
+    assert (job.succeeded, far.counts()) == (True, (1, ["a", "b"]))
 
 
 def test_an_attempt_after_one_that_never_began_continues_the_parent(

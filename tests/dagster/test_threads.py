@@ -43,6 +43,18 @@ def test_only_the_op_writes_into_the_instance(
     assert callers == {threading.main_thread().name}
 
 
+def test_the_engine_runs_in_a_thread_that_keeps_no_process(tmp_path: Any, instance: dg.DagsterInstance) -> None:
+    """One daemon thread of its own, not the op's."""
+    far, seen = Far(), list[tuple[str, bool]]()
+    far.on_read = lambda call: [
+        seen.extend((each.name, each.daemon) for each in threading.enumerate() if each.name == "pz-engine"),
+        *far.read(call),
+    ][1:]
+    with far.installed():
+        Job(two_sinks(tmp_path / "two"), instance).run()
+    assert seen == [("pz-engine", True)]
+
+
 def test_of_two_dagster_runs_at_once_one_is_overtaken_and_neither_loses_rows(
     tmp_path: Any, instance: dg.DagsterInstance
 ) -> None:
