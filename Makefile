@@ -42,6 +42,7 @@ docs: $(VENV)/.developed  ## regenerate the generated reference pages
 	$(BIN)/python docs/generate_cli.py
 	$(BIN)/python docs/generate_schemas.py
 	$(BIN)/python docs/generate_project_files.py
+	$(BIN)/python docs/generate_behaviour_list.py
 
 golden-update: $(VENV)/.developed  ## rewrite golden files; the commit says why each line moved
 	$(BIN)/python -m pytest -n 0 --golden-update
