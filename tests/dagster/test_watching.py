@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pz_dagster import PzProject, PzResource, PzRunConfig, pz_assets
@@ -175,7 +176,7 @@ def test_a_later_attempt_tells_what_it_sees_in_a_load_that_dagster_has(
     assert [each.passed for each in told if each.check_name == "schema_drift"] == [True, False]
 
 
-@pytest.mark.parametrize("edit", ["policy", "contract", "strategy"])
+@pytest.mark.parametrize("edit", ["policy", "contract", "strategy", "reader"])
 def test_what_nobody_looked_at_does_not_pass(edit: str, watched: ProjectFactory, instance: dg.DagsterInstance) -> None:
     """`PZ0708` after everything has landed: the files ended the looking after definitions were loaded. A reload helps."""
     bench = Workbench(watched, instance, translator=translator(ALL))
@@ -186,6 +187,9 @@ def test_what_nobody_looked_at_does_not_pass(edit: str, watched: ProjectFactory,
     elif edit == "contract":
         contract = "path: 'people.csv', columns: { id: 'bigint', born: 'varchar', code: 'bigint' }"
         path.write_text(path.read_text().replace("path: 'people.csv'", contract))
+    elif edit == "reader":
+        pq.write_table(pa.table({"id": [1], "born": ["x"], "code": [5]}), watched.directory / "people.parquet")
+        path.write_text(path.read_text().replace("path: 'people.csv'", "path: 'people.parquet', format: 'parquet'"))
     else:
         path.write_text(path.read_text().replace("strategy: 'merge', keys: ['id']", "strategy: 'replace'"))
     (watched.directory / "mart.duckdb").unlink()
@@ -194,6 +198,7 @@ def test_what_nobody_looked_at_does_not_pass(edit: str, watched: ProjectFactory,
         "policy": {"schema_drift"},
         "contract": {"schema_drift", "lossless_integers", "unambiguous_dates"},
         "strategy": {"merge_keys_unique"},
+        "reader": {"lossless_integers", "unambiguous_dates"},
     }[edit]
     text = failure_of(result, "watch")
     assert text.startswith("error PZ0708")
