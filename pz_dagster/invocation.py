@@ -30,6 +30,7 @@ from pz_dagster.failures import (
     unwritten_checks_error,
 )
 from pz_dagster.findings import EarlierFindings
+from pz_dagster.lifeline import Lifeline
 from pz_dagster.ordering import ResultBuffer
 from pz_dagster.partitions import PartitionRun, watermark_warnings
 from pz_dagster.resume import Launch, Resumption, plan_resumption
@@ -201,7 +202,7 @@ class PzInvocation:
             self._warn(copy.reconcile(self._running()))
         try:
             with closing(self._engine.items(self._request(is_first=is_first))) as items:
-                yield from items
+                yield from Lifeline(self._context.op_execution_context).watch(items, self.cancel)
         finally:
             if copy is not None:
                 self._warn(copy.write(self.run_id))
