@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import click
 import dagster as dg
 from pydantic import BaseModel, Field
 
@@ -31,11 +33,19 @@ class PzProjectScaffolder(dg.Scaffolder[PzScaffoldParams]):
         return PzScaffoldParams
 
     def scaffold(self, request: dg.ScaffoldRequest[PzScaffoldParams]) -> None:
-        """Write the files.
+        """Write the files; a refusal leaves nothing behind.
 
         Raises:
-            ValueError: both options are given, the project is not there, or the template is refused.
+            click.ClickException: both options are given, the project is not there, or the template is refused.
         """
+        try:
+            self._write(request)
+        except ValueError as error:
+            with suppress(OSError):
+                request.target_path.rmdir()  # made before this is called; anything in it keeps it
+            raise click.ClickException(str(error)) from None
+
+    def _write(self, request: dg.ScaffoldRequest[PzScaffoldParams]) -> None:
         params: Any = request.params
         template, existing = getattr(params, "template", None), getattr(params, "project_path", None)
         if existing is not None:

@@ -15,13 +15,16 @@ from msgspec import Struct
 from pz_dagster.project import PzProject
 
 _DISTRIBUTION = "pz-dagster"
+_SLOTS = ("free_slots_after_run_end_seconds",)
+"""Any number of seconds frees them."""
+
 _RECOMMENDED: tuple[tuple[str, tuple[str, ...], Any, str], ...] = (
     ("concurrency", ("pools", "default_limit"), 1, "a pool without a limit limits nothing"),
     ("concurrency", ("pools", "granularity"), "op", "a limit shall count ops, not runs"),
     ("run_monitoring", ("enabled",), True, "a killed run keeps its pool slot otherwise"),
     (
         "run_monitoring",
-        ("free_slots_after_run_end_seconds",),
+        _SLOTS,
         60,
         "the slots of runs that ended badly stay taken otherwise",
     ),
@@ -95,7 +98,7 @@ def instance_findings(instance: dg.DagsterInstance) -> Iterator[Finding]:
     for section, path, wanted, reason in _RECOMMENDED:
         found = _setting(instance, section, path)
         name = ".".join((section, *path))
-        if found == wanted:
+        if found == wanted or (path == _SLOTS and isinstance(found, int) and not isinstance(found, bool)):
             yield Finding("ok", name, _spelled(found))
         else:
             now = "not set" if found is None else _spelled(found)

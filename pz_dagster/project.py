@@ -30,6 +30,7 @@ from pz_engine import CompiledProject, locate_state
 _LOGGER = logging.getLogger("pz_dagster")
 _CACHE: dict[tuple[str, str], Snapshot] = {}
 _CACHE_GUARD = threading.Lock()
+_VARIABLE_NOT_SET = "PZ0103"
 
 
 @dataclass(frozen=True)
@@ -128,16 +129,14 @@ class PzProject:
         return build_units(self.snapshot)
 
     def prepare(self) -> None:
-        """Compile now and write the snapshot, for image builds.
+        """Check the project and write the snapshot, for image builds.
 
         Raises:
-            PzDefinitionError: the project does not compile.
+            PzDefinitionError: the project does not compile, or `pz validate` would refuse it.
             OSError: the snapshot cannot be written.
         """
         mark = self.fingerprint
-        compiled = self._compile()
-        if compiled.problems:
-            raise PzDefinitionError(compiled.problems)
+        compiled = self._checked()
         snapshot_file.write(self.snapshot_path, snapshot_file.take(compiled, mark))
 
     def prepare_if_dev(self) -> None:
@@ -146,14 +145,12 @@ class PzProject:
             self.prepare()
 
     def check(self) -> None:
-        """Compile and raise every problem.
+        """Compile, bind all SQL and raise every problem; what cannot be told without a variable that is not set is left out.
 
         Raises:
-            PzDefinitionError: the project does not compile.
+            PzDefinitionError: the project does not compile, or `pz validate` would refuse it.
         """
-        problems = self._compile().problems
-        if problems:
-            raise PzDefinitionError(problems)
+        self._checked()
 
     def asset_key_for(self, node_name: str) -> dg.AssetKey:
         """Return the default asset key of a node.
@@ -233,6 +230,20 @@ class PzProject:
             return snapshot_file.take(compiled, mark)
         kept = replace(stored.compiled, problems=compiled.problems)
         return snapshot_file.to_json(structs.replace(stored, fingerprint=mark, compiled=kept))
+
+    def _checked(self) -> CompiledProject:
+        """Return the compiled project when nothing is wrong with it."""
+        from pz_engine import validate_project
+
+        compiled = self._compile()
+        problems = compiled.problems
+        if not problems:
+            found = validate_project(self.root, vars=dict(self.vars)).problems
+            needs_variables = any(problem.code == _VARIABLE_NOT_SET for problem in found)
+            problems = () if needs_variables else found
+        if problems:
+            raise PzDefinitionError(problems)
+        return compiled
 
     def _compile(self) -> CompiledProject:
         from pz_engine import compile_project

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         replace_entry,
     )
     from pz_engine.app.state_seed import WatermarkSeed, seed_watermark, stored_watermark_keys
+    from pz_engine.app.validate import validate_project
     from pz_engine.base.cancellation import CancelToken
     from pz_engine.base.redact import ErrorSummary
     from pz_engine.base.state_folder import locate_state
@@ -150,6 +151,7 @@ __all__ = [
     "seed_watermark",
     "select_nodes",
     "stored_watermark_keys",
+    "validate_project",
 ]
 
 _HOMES = {
@@ -159,6 +161,7 @@ _HOMES = {
     "app.compile": ("column_lineage", "compile_project"),
     "app.host": ("EngineOverrides", "RunOutcome", "RunRecord", "RunRequest", "Selection"),
     "app.run": ("run_project",),
+    "app.validate": ("validate_project",),
     "app.selecting": ("select_nodes",),
     "app.state_seed": ("WatermarkSeed", "seed_watermark", "stored_watermark_keys"),
     "app.state_entries": (

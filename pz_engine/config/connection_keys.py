@@ -77,7 +77,9 @@ CURSOR = Key(
 MAX_WINDOW: Key[str | None] = Key(
     "max_window", SingleValue(), "Size of one window: a duration, or a number for a number.", None, may_be_blank=False
 )
-INITIAL: Key[str | None] = Key("initial", SingleValue(), "Where the first window starts.", None, may_be_blank=False)
+INITIAL: Key[str | None] = Key(
+    "initial", SingleValue(), "The first window is above it; rows at it are not read.", None, may_be_blank=False
+)
 UNTIL: Key[str | None] = Key("until", SingleValue(), "Where the last window ends.", None, may_be_blank=False)
 SLOT: Key[str | None] = Key("slot", SingleValue(), "Replication slot.", None, may_be_blank=False)
 SYNC_BLOCKS = {

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import dagster as dg
 import pytest
 import yaml
@@ -294,7 +295,7 @@ def test_scaffolding_around_a_project_and_what_is_refused(
         ({"project_path": "shop", "template": "sample"}, "exclude each other"),
         ({"template": "sampel"}, "PZ0131"),
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(click.ClickException, match=words):
             sandbox.scaffold_component(PzProjectComponent, "refused", scaffold_params=params)
 
 

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +180,7 @@ def test_accepted_values_stay_out_of_the_snapshot(shop: ProjectFactory) -> None:
     shop.sidecar(
         "orders_clean",
         "checks:\n  - accepted_values: { column: id, values: [471147114711] }\n  - row_count: { max: 8005 }\n"
-        "  - custom_sql: { name: odd, sql: 'SELECT 1 FROM {relation} WHERE id = 600613' }\n",
+        "  - custom_sql: { name: odd, sql: 'SELECT 1 FROM staging.orders_clean WHERE id = 600613' }\n",
     )
     found = PzProject(shop.directory)
     found.prepare()
@@ -204,3 +205,26 @@ def test_versions_are_part_of_the_fingerprint(shop: ProjectFactory, monkeypatch:
     assert fingerprint.fingerprint(shop.directory, {}, 2) != before
     monkeypatch.setattr(fingerprint, "__version__", "0.0.0")
     assert fingerprint.fingerprint(shop.directory, {}, 1) != before
+
+
+@pytest.mark.parametrize("act", [PzProject.prepare, PzProject.check])
+def test_sql_that_no_run_would_take_is_no_snapshot(
+    shop: ProjectFactory, monkeypatch: pytest.MonkeyPatch, act: Callable[[PzProject], None]
+) -> None:
+    """An image build ends with every problem; a variable that only the deployment has hides what it may decide."""
+    shop.pipeline("typo", "selec id from {{ source('erp', 'orders') }}\n")
+    shop.pipeline("missing", "select colour from {{ source('erp', 'orders') }}\n")
+    with pytest.raises(PzDefinitionError) as caught:
+        act(PzProject(shop.directory))
+    assert {(problem.code, problem.file) for problem in caught.value.problems} == {
+        ("PZ0401", "pipelines/missing.sql"),
+        ("PZ0401", "pipelines/typo.sql"),
+    }
+    assert not PzProject(shop.directory).snapshot_path.exists()
+    for name in ("typo", "missing"):
+        (shop.directory / "pipelines" / f"{name}.sql").unlink()
+    shop.pipeline("cut", "select id from {{ source('erp', 'orders') }} where amount > {{ env('LEAST') }}\n")
+    act(PzProject(shop.directory))
+    monkeypatch.setenv("LEAST", "twenty")
+    with pytest.raises(PzDefinitionError):
+        act(PzProject(shop.directory))
