@@ -115,17 +115,10 @@ class _Planner:
         if shared is not None:
             return shared
         run = self._op.run
-        if run.parent_run_id is None:
+        if run.parent_run_id is None or not _is_resuming(run.tags):
             return Resumption()
-        if _is_resuming(run.tags):
-            earlier = self._of_parents(run.parent_run_id)
-            return self._re_execution(earlier, run.tags) if earlier else Resumption()
-        if run.step_keys_to_execute is None:  # everything again
-            return Resumption()
-        # From Dagster's Python functions a re-execution from failure has no tag: it is a selection of the steps that failed.
         earlier = self._of_parents(run.parent_run_id)
-        has_failed = bool(earlier) and earlier[0].status is RunStatus.COMPLETED_WITH_FAILURES
-        return self._re_execution(earlier, {_FROM_FAILURE: "true"}) if has_failed else Resumption()
+        return self._re_execution(earlier, run.tags) if earlier else Resumption()
 
     def _from_siblings(self, own: list[RunRecord]) -> Resumption | None:
         """Take the loads of another part of this op, so that all of them see the same rows; None where there are none."""

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 from dagster._core.definitions.job_base import InMemoryJob
-from dagster._core.execution.api import create_execution_plan, execute_run_iterator
+from dagster._core.execution.api import execute_run_iterator
 
 from pz_dagster import PzProject, PzResource, build_pz_assets
 from pz_engine.connectors import PzConnectorError
@@ -109,7 +109,6 @@ class Job:
         checks: Iterable[dg.AssetCheckKey] | None = None,
         config: Any = None,
         partition: str | None = None,
-        steps: Iterable[str] | None = None,
     ) -> list[str]:
         """Run the job, as a child of another run when one is named; returns the materialized assets, sorted."""
         instance = self.instance
@@ -122,7 +121,6 @@ class Job:
             tags={**dict.fromkeys(tags, "true"), **({"dagster/partition": partition} if partition else {})},
             parent_run_id=parent,
             root_run_id=parent,
-            execution_plan=create_execution_plan(job, step_keys_to_execute=list(steps)) if steps is not None else None,
             asset_selection=frozenset(assets) if assets is not None else None,
         )
         self.events = list(execute_run_iterator(InMemoryJob(job), run, instance))

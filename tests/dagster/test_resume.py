@@ -299,20 +299,3 @@ def test_a_retried_part_continues_its_own_run(two: ProjectFactory, far: Far, ins
     assert far.counts() == (1, ["a", "b"])
     steps = [(record.host["step"], record.host["attempt"]) for record in list_runs(two.directory) if record.host]
     assert steps == [("two_2", 1), ("two_2", 0), ("two", 0)]
-
-
-def test_steps_that_failed_and_are_chosen_again_go_on(
-    two: ProjectFactory, far: Far, instance: dg.DagsterInstance
-) -> None:
-    """So Dagster's Python functions re-execute from failure: without a tag. Steps that succeeded begin afresh."""
-    job = Job(two, instance)
-    far.failures = {"b": 1}
-    job.run()
-    (step,) = {each.step_key for each in job.events if each.is_step_failure}
-    assert step is not None
-    far.counts()
-    job.run(parent=job.last, steps=[step])
-    assert (job.succeeded, far.counts()) == (True, (0, ["b"]))
-    assert landed(far) == {"a": [1, 2], "b": [1, 2]}
-    job.run(parent=job.last, steps=[step])
-    assert (job.succeeded, far.counts()) == (True, (1, ["a", "b"]))
